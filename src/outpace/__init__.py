@@ -1,1 +1,41 @@
+"""outpace: train, measure, speed up and predict deep-learning training scripts, unmodified.
+
+In a training loop that no observer can see (plain JAX, NumPy), one line per step tells outpace about it::
+
+    outpace.step(samples=len(batch), loss=loss)
+    outpace.log(accuracy=accuracy)
+
+Both do nothing when the script runs without outpace.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["__version__", "log", "step"]
 __version__ = "0.1.0.dev0"
+
+
+def step(*, samples: int | None = None, loss: Any = None) -> None:
+    """One training step has ended. From the first call on, only these calls count as steps.
+
+    Args:
+        samples: how many samples the step consumed.
+        loss: the loss of the step: a number, or a scalar array or tensor of any framework. It is not
+            waited for; it is read when it is ready.
+    """
+    from outpace import watch
+
+    if watch.current is not None:
+        watch.current.step(witness="script", samples=samples, loss=loss)
+
+
+def log(**metrics: Any) -> None:
+    """Metrics of the training so far: ``outpace.log(test_accuracy=0.97)``.
+
+    Values are numbers or scalar arrays; the record keeps every value with its step.
+    """
+    from outpace import watch
+
+    if watch.current is not None:
+        watch.current.metrics(metrics)

@@ -66,6 +66,88 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str | None = None
 
 
+class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A device present here, as one framework sees it."""
+
+    framework: str
+    id: str
+    """What a script calls it: ``cuda:0``, ``xpu:1``, ``mps``, ``cpu``."""
+    name: str
+    driver: str | None = None
+    memory_total_bytes: int | None = None
+    memory_free_bytes: int | None = None
+    uuid: str | None = None
+    pci_address: str | None = None
+    dtypes: dict[str, bool] = {}
+    """Whether ``tf32``, ``bf16``, ``fp16``, ``fp8`` work in matrix units or at vector speed."""
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The machine of a run."""
+
+    name: str
+    system: str
+    cpu: str
+    cores: float
+    """Cores that this process may use: affinity and container quota, not what is soldered."""
+    memory_bytes: int | None = None
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="run"):
+    """One training, from spawn to end. See ``docs/records.md``."""
+
+    version: int = 1
+    outpace: str
+    target: str
+    script: str
+    args: list[str]
+    script_sha256: str | None = None
+    state: str
+    """``done``, ``failed``, ``interrupted`` or ``killed``."""
+    error: str | None = None
+    exit_code: int = 0
+    started_at: str
+    """UTC, ISO 8601."""
+    seconds: float
+    """From spawn to the end of the script."""
+    startup_seconds: float | None = None
+    """From spawn to the start of the first training step: imports, data, compilation before it."""
+    device: str | None = None
+    device_name: str | None = None
+    device_driver: str | None = None
+    device_asked: str = "auto"
+    seed: int | None = None
+    host: Host
+    versions: dict[str, str] = {}
+    steps: int = 0
+    samples: int | None = None
+    """All samples trained on; ``None`` where they could not be counted."""
+    epochs: int | None = None
+    step_seconds: list[float] = []
+    """Per step: from the end of the previous one (the first: from the start of training) to its end."""
+    step_samples: list[tuple[int | None, int]] = []
+    """Run lengths: (samples per step, how many such steps in a row)."""
+    interrupted_steps: list[int] = []
+    """Steps whose ``step_seconds`` hold something other than training too (evaluation between epochs)."""
+    losses: list[float | None] = []
+    """Per step; ``None``: not known or not finite."""
+    nonfinite_losses: list[int] = []
+    """Steps whose loss was NaN or infinite."""
+    skipped_steps: int = 0
+    """Optimizer steps that loss scaling skipped."""
+    metrics: dict[str, float | None] = {}
+    """The last value of each."""
+    metric_history: list[tuple[int, str, float | None]] = []
+    """(steps done, name, value), in order."""
+    peak_bytes: int | None = None
+    peak_bytes_source: str | None = None
+    samples_per_second: float | None = None
+    """In steady state: without warm-up, interrupted steps and partial batches."""
+    steady_steps: int = 0
+    """How many steps ``samples_per_second`` rests on."""
+    notes: list[str] = []
+
+
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 

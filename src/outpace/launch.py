@@ -1,0 +1,212 @@
+"""The parent side of a run: start a fresh worker, hear its events, pass signals on, see how it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from outpace import protocol
+from outpace.errors import OutpaceError, UsageError
+
+#: How long to listen after the worker is gone: a forked child of the script may hold the pipe open.
+DRAIN_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How the worker process ended."""
+
+    code: int
+    """As the shell counts: 0–255, or minus the signal number."""
+    asked: bool
+    """The user asked for it (Ctrl-C, SIGTERM)."""
+
+
+def environment(device: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The worker's environment for *device*: the frameworks see that one device, or all for ``auto``.
+
+    Settings that must be made before a framework is imported are made here: JAX and TensorFlow take memory
+    as they need it, so that memory is measurable.
+
+    Raises:
+        UsageError: no such kind of device.
+    """
+    result = dict(environ)
+    result.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    result.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    kind, _, index = device.partition(":")
+    known = ("auto", "cpu", "cuda", "xpu", "mps")
+    if kind not in known or (index and (not index.isdecimal() or kind not in ("cuda", "xpu"))):
+        raise UsageError(f"unknown device {device!r}", "one of auto, cpu, cuda, cuda:N, xpu, xpu:N, mps")
+    if kind == "cpu":
+        result |= {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"}
+    elif kind == "cuda" and index:
+        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+            chosen = _nth(environ.get(variable), int(index), device)
+            if chosen is not None and (variable in environ or variable.startswith("CUDA")):
+                result[variable] = chosen
+    elif kind == "xpu" and index:
+        result["ZE_AFFINITY_MASK"] = _nth(environ.get("ZE_AFFINITY_MASK"), int(index), device) or index
+    return result
+
+
+def _nth(visible: str | None, index: int, device: str) -> str | None:
+    """Entry *index* of a visibility list (numbers, UUIDs or MIG names), or the number itself without a list."""
+    if visible is None:
+        return str(index)
+    entries = [entry.strip() for entry in visible.split(",") if entry.strip()]
+    if index >= len(entries):
+        raise OutpaceError(f"no device {device}: only {len(entries)} are visible here", "outpace devices lists them")
+    return entries[index]
+
+
+def run(
+    script: Path,
+    args: list[str],
+    *,
+    device: str,
+    seed: int | None,
+    on_event: Callable[[protocol.AnyEvent], None],
+    on_output: Callable[[bytes], None] | None = None,
+    on_tick: Callable[[], None] = lambda: None,
+    stdout_to_stderr: bool = False,
+) -> Exit:
+    """Run *script* in a fresh worker until it ends.
+
+    Args:
+        on_event: takes each event of the worker.
+        on_output: takes what the script writes, which then goes to a terminal of its own; ``None``: the script
+            writes where this process does.
+        on_tick: called about ten times a second.
+        stdout_to_stderr: keep this process' standard output free of the script's.
+
+    A first SIGINT or SIGTERM is passed on to the script, a second one ends it, a third one kills it.
+    """
+    read_end, write_end = os.pipe()
+    job = protocol.Job(
+        script=str(script), args=args, device=device, seed=seed, events_fd=write_end, spawned_at=time.time()
+    )
+    env = environment(device, os.environ)
+    env[protocol.JOB_VARIABLE] = msgspec.json.encode(job).decode()
+    if seed is not None:
+        env.setdefault("PYTHONHASHSEED", str(seed % 2**32))
+    terminal, streams = _streams(own_terminal=on_output is not None, stdout_to_stderr=stdout_to_stderr)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "outpace.worker"],
+            env=env,
+            pass_fds=(write_end,),
+            start_new_session=True,
+            **streams,
+        )
+    finally:
+        os.close(write_end)
+        if terminal is not None:
+            os.close(streams["stdout"])
+    with _signals_passed_on(process) as signals:
+        _listen(process, read_end, on_event, terminal, on_output, on_tick)
+        code = process.wait()
+    return Exit(code=code, asked=bool(signals))
+
+
+def _streams(*, own_terminal: bool, stdout_to_stderr: bool) -> tuple[int | None, dict[str, int]]:
+    """(our end of the script's terminal, the streams for Popen)."""
+    if own_terminal:
+        import pty
+
+        ours, theirs = pty.openpty()
+        with contextlib.suppress(OSError):
+            import fcntl
+            import termios
+
+            size = fcntl.ioctl(2, termios.TIOCGWINSZ, b"\0" * 8)
+            fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
+        return ours, {"stdout": theirs, "stderr": theirs}
+    return None, ({"stdout": sys.stderr.fileno()} if stdout_to_stderr else {})
+
+
+def _listen(
+    process: subprocess.Popen[bytes],
+    events: int,
+    on_event: Callable[[protocol.AnyEvent], None],
+    terminal: int | None,
+    on_output: Callable[[bytes], None] | None,
+    on_tick: Callable[[], None],
+) -> None:
+    """Read events and output until the worker is gone and both are silent."""
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(events, selectors.EVENT_READ)
+        if terminal is not None:
+            selector.register(terminal, selectors.EVENT_READ)
+        gone_at: float | None = None
+        while selector.get_map():
+            ready = selector.select(timeout=0.1)
+            for key, _ in ready:
+                try:
+                    chunk = os.read(key.fd, 65536)
+                except OSError:  # a terminal whose other end is closed
+                    chunk = b""
+                if not chunk:
+                    selector.unregister(key.fd)
+                elif key.fd == events:
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        on_event(protocol.decode(line))
+                elif on_output is not None:
+                    on_output(chunk)
+            on_tick()
+            if gone_at is None and process.poll() is not None:
+                gone_at = time.monotonic()
+            if gone_at is not None and (not ready or time.monotonic() - gone_at > DRAIN_SECONDS):
+                break
+    os.close(events)
+    if terminal is not None:
+        os.close(terminal)
+
+
+@contextlib.contextmanager
+def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """While inside, signals to this process go to the worker's process group; yields those that came."""
+    came: list[int] = []
+
+    def send(number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        send((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)[min(len(came), 3) - 1])
+
+    def suspend(_number: int, _frame: FrameType | None) -> None:
+        send(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        send(signal.SIGCONT)
+
+    handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: stop, signal.SIGTSTP: suspend}
+    before: dict[signal.Signals, object] = {}
+    try:
+        for number, handler in handlers.items():
+            before[number] = signal.signal(number, handler)
+    except ValueError:  # not the main thread: the caller's signals stay the caller's
+        pass
+    try:
+        yield came
+    except BaseException:
+        send(signal.SIGKILL)
+        process.wait()
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]

@@ -1,0 +1,53 @@
+"""PyTorch (CUDA, ROCm, XPU, MPS, CPU), and all that trains through it: Lightning, Accelerate, Transformers."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from outpace.records import Device
+    from outpace.watch import Watch
+
+IMPORTS = ("torch",)
+
+
+def why_not() -> str | None:
+    """Why PyTorch cannot be used here."""
+    if importlib.util.find_spec("torch") is None:
+        return 'PyTorch is not installed: pip install "outpace[torch]"'
+    return None
+
+
+def devices() -> list[Device]:
+    """The devices that PyTorch sees."""
+    from outpace.observe.torch.places import all_devices
+
+    return all_devices()
+
+
+def attach(watch: Watch) -> None:
+    """Report training steps to *watch* from now on.
+
+    Raises:
+        OutpaceError: the device that the job asks for is not here.
+    """
+    import torch
+
+    from outpace.observe.torch import places
+    from outpace.observe.torch.hooks import Hooks
+    from outpace.observe.torch.placement import Placement, Substitution
+
+    watch.framework("torch", torch.__version__)
+    asked = watch.job.device.partition(":")[0]
+    places.check_asked(asked)
+    placement = None
+    if asked == "cpu":
+        torch.backends.mps.is_available = lambda: False
+        if not torch.cuda.is_available():
+            Substitution().install()
+    elif asked != "auto":
+        placement = Placement(asked)
+        placement.__enter__()
+    watch.peaks.append(places.peak)
+    Hooks(watch, placement).install()

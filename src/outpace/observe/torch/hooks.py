@@ -1,0 +1,218 @@
+"""Sees PyTorch training go by: data fetched, models called, gradients computed, optimizers stepping.
+
+Of a model only the outermost call matters, and of that only the leading dimension of its input. So the one
+global module hook takes itself out while a model runs, and comes back with the next fetch, gradient or
+optimizer step: the modules inside run at full speed, and a compiled model never meets it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.modules import module as module_globals
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from outpace.observe.torch import batches, places
+from outpace.observe.torch.losses import loss_of, total
+from outpace.observe.torch.placement import Placement
+from outpace.observe.torch.rounds import Part, Rounds, samples
+from outpace.watch import Watch
+
+
+class Hooks:
+    """What the hooks of one process have seen since the last optimizer step.
+
+    Args:
+        watch: told about each training step.
+        placement: moves models and data to the device that was asked for, or ``None``.
+    """
+
+    def __init__(self, watch: Watch, placement: Placement | None) -> None:
+        self.watch = watch
+        self.placement = placement
+        self.rounds = Rounds(self._close_step)
+        self.part = Part()
+        self.called_with = 0
+        """Samples in the largest training call of a model since the last gradient."""
+        self.evaluated = 0
+        """Samples in the last call that looked like evaluation; a gradient shows that it was training."""
+        self.current: batches.Pass | None = None
+        self.epoch = 0
+        self.batches_per_step = 0
+        self.optimizer_depth = 0
+        self.optimizer_steps = 0
+        self.closure_counted = False
+        self.placed = False
+        self.skips: torch.Tensor | None = None
+        self._hook_id = -1
+
+    def install(self) -> None:
+        """Put the hooks into PyTorch."""
+        self._hook_id = module_globals.register_module_forward_pre_hook(self._call).id
+        register_optimizer_step_pre_hook(self._optimizer_enters)
+        register_optimizer_step_post_hook(self._optimizer_leaves)
+        wrap(torch.autograd, "backward", self._backward)
+        wrap(_BaseDataLoaderIter, "__next__", self._fetch)
+        wrap(DataLoader, "__iter__", self._new_pass)
+        wrap(torch.amp.GradScaler, "scale", self._scale)
+        wrap(torch.amp.GradScaler, "step", self._scaler_step)
+        self.watch.before_end.append(self.finish)
+
+    def finish(self) -> None:
+        """The script is over: close the open round, read what loss scaling skipped."""
+        self.rounds.finish()
+        if self.skips is not None:
+            self.watch.skipped_steps += int(self.skips.item())
+            self.skips = None
+
+    def _arm(self) -> None:
+        module_globals._global_forward_pre_hooks[self._hook_id] = self._call
+
+    def _new_pass(self, original: Callable[..., Any], loader: DataLoader[Any]) -> Any:
+        iterator = original(loader)
+        try:
+            length = len(loader)
+        except TypeError:
+            length = None
+        iterator._outpace_pass = batches.Pass(length)
+        return iterator
+
+    def _fetch(self, original: Callable[..., Any], iterator: Any) -> Any:
+        batch = original(iterator)
+        self.optimizer_depth = 0  # an optimizer that raised never left
+        self.current = getattr(iterator, "_outpace_pass", None)
+        if self.current is not None:
+            self.current.unused.append(batches.size(batch))
+        self._arm()
+        return self.placement.batch(batch) if self.placement else batch
+
+    def _call(self, module: torch.nn.Module, inputs: tuple[Any, ...]) -> Any:
+        if torch.compiler.is_compiling():
+            return None
+        module_globals._global_forward_pre_hooks.pop(self._hook_id, None)
+        if self.placement is not None:
+            inputs = self.placement.call(module, inputs)
+        size = batches.size(inputs) or 0
+        if torch.is_grad_enabled() and module.training:
+            self.watch.seen.add("forward")
+            self.watch.begin()
+            self.called_with = max(self.called_with, size)
+        else:
+            unused = self.current.unused if self.current is not None else None
+            self.evaluated = (unused.popleft() if unused else None) or size
+            self.part.interrupted = True
+        return inputs if self.placement is not None else None
+
+    def _backward(self, original: Callable[..., Any], tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(tensors, *args, **kwargs)
+        self.watch.seen.add("backward")
+        self.watch.begin()
+        if not self.placed and isinstance(tensors, torch.Tensor):
+            self.placed = True
+            places.tell_place(self.watch, tensors.device)
+        again = self.optimizer_depth > 0 and self.closure_counted
+        if not again:
+            self._count_samples()
+            loss = loss_of(tensors)
+            if loss is not None:
+                self.part.losses.append(loss)
+        self.closure_counted = self.optimizer_depth > 0
+        self.called_with = self.evaluated = 0
+        self._arm()
+        return result
+
+    def _count_samples(self) -> None:
+        """Gradients were computed: of which samples?"""
+        size = self.called_with
+        if not size and self.evaluated:  # the model trains in evaluation mode
+            size = self.evaluated
+            self.part.interrupted = False
+        self.part.forwarded += size
+        if self.current is None:
+            return
+        if self.current.unused:
+            self.part.fetched += self.current.unused.popleft() or size
+            self.part.batches += 1
+            self._count_epoch(self.current)
+
+    def _count_epoch(self, data: batches.Pass) -> None:
+        if not data.trained:
+            data.trained = True
+            self.epoch += 1
+            self.batches_per_step = 0
+            self.watch.progress(epoch=self.epoch)
+
+    def _optimizer_enters(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        if self.optimizer_depth == 0:
+            self.closure_counted = False
+        self.optimizer_depth += 1
+
+    def _optimizer_leaves(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if torch.compiler.is_compiling():
+            return
+        self.optimizer_depth = max(self.optimizer_depth - 1, 0)
+        if self.optimizer_depth == 0:
+            self._stepped(optimizer)
+
+    def _stepped(self, optimizer: Any) -> None:
+        self.optimizer_steps += 1
+        part, self.part = self.part, Part()
+        part.at = self.watch.now()
+        self.rounds.stepped(id(optimizer), part)
+        self._arm()
+
+    def _close_step(self, parts: list[Part]) -> None:
+        self.watch.step(
+            witness="torch",
+            samples=samples(parts),
+            loss=total([loss for part in parts for loss in part.losses]),
+            at=parts[-1].at,
+            interrupted=any(part.interrupted for part in parts),
+        )
+        fetched = sum(part.batches for part in parts)
+        if fetched and fetched != self.batches_per_step and self.current is not None and self.current.length:
+            self.batches_per_step = fetched
+            self.watch.progress(epoch=self.epoch, steps_per_epoch=math.ceil(self.current.length / fetched))
+
+    def _scale(self, original: Callable[..., Any], scaler: Any, outputs: Any) -> Any:
+        scaled = original(scaler, outputs)
+        if isinstance(outputs, torch.Tensor) and scaled is not outputs:
+            scaled._outpace_unscaled = outputs.detach()
+        return scaled
+
+    def _scaler_step(
+        self, original: Callable[..., Any], scaler: Any, optimizer: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        before = self.optimizer_steps
+        result = original(scaler, optimizer, *args, **kwargs)
+        if not scaler.is_enabled():
+            return result
+        if self.optimizer_steps == before:
+            self.watch.skipped_steps += 1
+            self._stepped(optimizer)
+        elif getattr(optimizer, "_step_supports_amp_scaling", False):
+            # the fused optimizer skips by itself, on the device: add up there, read at the end
+            found = scaler._per_optimizer_states[id(optimizer)].get("found_inf_per_device", {})
+            for found_inf in found.values():
+                self.skips = found_inf.clone() if self.skips is None else self.skips + found_inf
+                break
+        return result
+
+
+def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    """Replace ``owner.name`` by a function that calls ``around(original, ...)``."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return around(original, *args, **kwargs)
+
+    setattr(owner, name, wrapper)

@@ -1,0 +1,120 @@
+"""The verb: run a training script to its end, observed, and keep the record."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+from outpace import launch, protocol, runs, targets
+from outpace.collect import Collector, blank
+from outpace.records import Run
+
+
+class View(Protocol):
+    """Shows a run while it goes on."""
+
+    def update(self, collector: Collector) -> None:
+        """Called about ten times a second."""
+
+    def output(self, chunk: bytes) -> None:
+        """What the script wrote."""
+
+
+def train(
+    target: str,
+    args: list[str] | None = None,
+    *,
+    device: str = "auto",
+    seed: int | None = None,
+    save: Path | None = None,
+    view: View | None = None,
+    stdout_to_stderr: bool = False,
+) -> tuple[Run, Path]:
+    """Run *target* to its end in a fresh process; returns its record and where that is saved.
+
+    Args:
+        target: a built-in name or the path of a training script.
+        args: the script's own arguments.
+        device: ``auto``, ``cpu``, ``cuda[:N]``, ``xpu[:N]`` or ``mps``.
+        seed: seeds Python, NumPy and the framework before the script starts; the script's own seeding wins.
+        save: where to write the record; by default into the user's data folder.
+        view: shows progress, and the script's output above it; without one the script writes as usual.
+        stdout_to_stderr: send the script's standard output to standard error.
+
+    Raises:
+        UsageError: no such target or device.
+        OutpaceError: the record could not be written.
+
+    A script that fails raises nothing here: the record says ``state="failed"`` and why.
+    """
+    script = targets.find(target)
+    args = args or []
+    collector = Collector(
+        blank(
+            target=target,
+            script=str(script),
+            args=args,
+            started_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            script_sha256=hashlib.sha256(script.read_bytes()).hexdigest() if script.is_file() else None,
+            device_asked=device,
+            seed=seed,
+        )
+    )
+    began = datetime.now(timezone.utc)
+    exit_ = launch.run(
+        script,
+        args,
+        device=device,
+        seed=seed,
+        on_event=collector.take,
+        on_output=view.output if view else None,
+        on_tick=(lambda: view.update(collector)) if view else (lambda: None),
+        stdout_to_stderr=stdout_to_stderr,
+    )
+    seconds = (datetime.now(timezone.utc) - began).total_seconds()
+    run = collector.record(**how_it_ended(collector, exit_, seconds, script.name))
+    return run, runs.save(run, save)
+
+
+def how_it_ended(collector: Collector, exit_: launch.Exit, seconds: float, script: str) -> dict[str, Any]:
+    """The fields of the record that say how the run ended, where the parent knows more than the worker."""
+    ended = collector.ended
+    if ended is None:
+        if exit_.asked:
+            return {"state": "interrupted", "exit_code": 130, "seconds": seconds}
+        if exit_.code == 0:
+            return {"state": "done", "exit_code": 0, "seconds": seconds}
+        return {"state": "killed", "exit_code": 1, "seconds": seconds, "error": _cause_of_death(exit_.code)}
+    if ended.state == "done" and not collector.ends:
+        return {"state": "failed", "exit_code": 1, "error": no_step_seen(script, ended, collector.frameworks)}
+    return {}
+
+
+def no_step_seen(script: str, ended: protocol.Ended, frameworks: dict[str, str]) -> str:
+    """Why no training step was seen, as far as that can be told."""
+    what = f"no training step was seen in {script}"
+    if not frameworks:
+        return f"{what}: it imports none of torch, keras, tensorflow, jax"
+    names = ", ".join(frameworks)
+    if "backward" in ended.seen:
+        return f"{what}: gradients were computed ({names}), but no optimizer took a step"
+    if "forward" in ended.seen:
+        return f"{what}: a model ran ({names}), but no gradient was computed"
+    return f"{what}: it imports {names}, but no model was trained"
+
+
+def _cause_of_death(code: int) -> str:
+    if code == -signal.SIGKILL:
+        return "the system killed the training, most likely because memory ran out"
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        return f"the training died of {name}"
+    return f"the training process ended with exit code {code} without a word"
+
+

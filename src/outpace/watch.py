@@ -1,0 +1,220 @@
+"""The worker's notebook of a training: observers write into it, it tells the parent.
+
+Nothing here waits for a device. A loss is kept as the object it came as and turned into a number when it is
+ready; events leave in batches, a few times a second.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from outpace import protocol
+
+FLUSH_SECONDS = 0.2
+
+#: Who may say what a training step is; a later one in this list is believed over an earlier one.
+WITNESSES = ("torch", "keras", "script")
+
+current: Watch | None = None
+"""The watch of this process, if it is a worker."""
+
+
+class Loss(Protocol):
+    """A loss that may still be on its way from the device."""
+
+    def ready(self) -> bool: ...
+    def __float__(self) -> float: ...
+
+
+class Watch:
+    """Receives what observers see. Only the process and the thread that train may call it.
+
+    Args:
+        send: takes one event; called a few times a second.
+        job: what this worker runs.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[protocol.Event], None],
+        job: protocol.Job,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.job = job
+        self._send = send
+        self._clock = clock
+        self._zero = clock() - (time.time() - job.spawned_at)
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._witness: str | None = None
+        self._began = False
+        self._interrupted = False
+        self._ends: list[float] = []
+        self._samples: list[int | None] = []
+        self._interruptions: list[int] = []
+        self._losses: deque[tuple[int, Any]] = deque()
+        self._flushed_at = 0.0
+        self._notes: set[str] = set()
+        self.steps = 0
+        self.skipped_steps = 0
+        self.seen: set[str] = set()
+        self.versions: dict[str, str] = {}
+        self.peaks: list[Callable[[], tuple[int, str] | None]] = []
+        """Asked at the end for the peak of the memory allocator: (bytes, source)."""
+        self.before_end: list[Callable[[], None]] = []
+        """Called when the script is over: a step that is not closed yet."""
+
+    def now(self) -> float:
+        """Seconds since the spawn."""
+        return self._clock() - self._zero
+
+    def framework(self, name: str, version: str) -> None:
+        """*name* is imported and observed."""
+        self.versions[name] = str(version)
+        self.emit(protocol.Framework(name=name, version=str(version)))
+
+    def place(self, device: str, name: str | None = None, driver: str | None = None) -> None:
+        """The training really runs on *device*."""
+        self.emit(protocol.Place(device=device, name=name, driver=driver))
+
+    def begin(self) -> None:
+        """Training starts (idempotent): what came before is start-up."""
+        if not self._began:
+            self._began = True
+            self.emit(protocol.Began(at=self.now()))
+
+    def claim(self, witness: str) -> bool:
+        """Whether *witness* may report steps; a stronger one makes the weaker one's steps void."""
+        if self._witness == witness:
+            return True
+        if self._witness is not None and WITNESSES.index(witness) < WITNESSES.index(self._witness):
+            return False
+        if self.steps:
+            self._forget()
+        self._witness = witness
+        return True
+
+    def interrupt(self) -> None:
+        """Something other than training happens between two steps (an evaluation)."""
+        self._interrupted = True
+
+    def step(
+        self,
+        *,
+        witness: str,
+        samples: int | None = None,
+        loss: Any = None,
+        at: float | None = None,
+        interrupted: bool = False,
+    ) -> None:
+        """One training step ended, at *at* (default: now).
+
+        Args:
+            witness: who says so, one of `WITNESSES`.
+            samples: samples it consumed, if known.
+            loss: a number, or anything that ``float`` takes; if it has ``ready()`` or ``is_ready()``
+                it is not touched before that says so.
+            interrupted: the time since the previous step holds something other than training.
+        """
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if not self.claim(witness):
+                return
+            end = self.now() if at is None else at
+            self.begin()
+            if interrupted or self._interrupted:
+                self._interruptions.append(len(self._ends))
+                self._interrupted = False
+            self._ends.append(end)
+            self._samples.append(samples)
+            if loss is not None:
+                self._losses.append((self.steps, loss))
+            self.steps += 1
+            if end - self._flushed_at >= FLUSH_SECONDS:
+                self.flush()
+
+    def metrics(self, values: Mapping[str, Any]) -> None:
+        """Metrics of the script, by name. What is not a finite number is sent as ``None``."""
+        with self._lock:
+            numbers = {name: _number(value) for name, value in values.items()}
+            self.flush()
+            self.emit(protocol.Metrics(at=self.now(), step=self.steps, values=numbers))
+
+    def progress(
+        self, *, epoch: int | None = None, epochs: int | None = None, steps_per_epoch: int | None = None
+    ) -> None:
+        """How far the training is; *epoch* counts from 1."""
+        self.emit(protocol.Progress(epoch=epoch, epochs=epochs, steps_per_epoch=steps_per_epoch))
+
+    def note(self, text: str) -> None:
+        """Tell the user *text*, once."""
+        if text not in self._notes:
+            self._notes.add(text)
+            self.emit(protocol.Note(text=text))
+
+    def flush(self, *, wait: bool = False) -> None:
+        """Send what has gathered; with *wait*, also losses that are still on their way."""
+        if os.getpid() != self._pid:
+            return
+        with self._lock:
+            if self._ends:
+                self.emit(
+                    protocol.Steps(ends=self._ends, samples=self._samples, interrupted=self._interruptions)
+                )
+                self._ends, self._samples, self._interruptions = [], [], []
+            steps: list[int] = []
+            values: list[float | None] = []
+            while self._losses and (wait or _ready(self._losses[0][1])):
+                step, loss = self._losses.popleft()
+                steps.append(step)
+                values.append(_number(loss))
+            if steps:
+                self.emit(protocol.Losses(steps=steps, values=values))
+            self._flushed_at = self.now()
+
+    def close(self) -> None:
+        """The script is over: close open steps and send the rest."""
+        for finish in self.before_end:
+            finish()
+        self.flush(wait=True)
+
+    def peak(self) -> tuple[int, str] | None:
+        """The largest peak that the frameworks' allocators report: (bytes, source)."""
+        found = [peak for ask in self.peaks if (peak := ask()) is not None]
+        return max(found, default=None)
+
+    def _forget(self) -> None:
+        self._ends, self._samples, self._interruptions = [], [], []
+        self._losses.clear()
+        self.steps = 0
+        self.emit(protocol.Restart())
+
+    def emit(self, event: protocol.Event) -> None:
+        """Send *event* to the parent; in a forked child of the worker, nothing happens."""
+        if os.getpid() == self._pid:
+            self._send(event)
+
+
+def _ready(loss: Any) -> bool:
+    ask = getattr(loss, "ready", None) or getattr(loss, "is_ready", None)
+    return bool(ask()) if callable(ask) else True
+
+
+def _number(value: Any) -> float | None:
+    """The value as a finite float, else ``None``; never raises: a script must not fail for being observed."""
+    try:
+        number = float(value)
+    except Exception:
+        try:
+            number = float(value.item())
+        except Exception:
+            return None
+    return number if math.isfinite(number) else None

@@ -1,0 +1,202 @@
+"""The child side of a run: attach the observers, run the script as ``__main__``, say how it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import random
+import runpy
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
+
+import msgspec
+import wrapt
+
+from outpace import observe, protocol, watch
+from outpace.errors import OutpaceError
+
+
+def main() -> int:
+    """Run the job in ``OUTPACE_JOB``; returns the exit code of the process."""
+    job = msgspec.json.decode(os.environ.pop(protocol.JOB_VARIABLE), type=protocol.Job)
+    os.set_inheritable(job.events_fd, False)
+    die_with_parent()
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+    observed = watch.Watch(sender(job.events_fd), job)
+    watch.current = observed
+    _seed_when_imported(job.seed)
+    _attach_when_imported(observed)
+    ended = _run_script(job, observed)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(Exception):
+        observed.close()
+    peak = observed.peak() or _process_peak()
+    observed.emit(
+        msgspec.structs.replace(
+            ended,
+            at=observed.now(),
+            skipped_steps=observed.skipped_steps,
+            versions=_versions(observed),
+            seen=sorted(observed.seen),
+            peak_bytes=peak[0] if peak else None,
+            peak_bytes_source=peak[1] if peak else None,
+        )
+    )
+    return ended.exit_code
+
+
+def sender(descriptor: int) -> Callable[[protocol.Event], None]:
+    """A function that writes events to *descriptor* and, once the parent is gone, does nothing."""
+    broken = False
+
+    def send(event: protocol.Event) -> None:
+        nonlocal broken
+        if broken:
+            return
+        line = memoryview(protocol.encode(event) + b"\n")
+        try:
+            while line:
+                line = line[os.write(descriptor, line) :]
+        except OSError:
+            broken = True
+
+    return send
+
+
+def die_with_parent() -> None:
+    """Ask Linux to end this process when the parent dies, so that no training is left behind unseen."""
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
+    script = job.script
+    sys.argv = [script, *job.args]
+    sys.path[0] = str(Path(script).resolve().parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except OutpaceError as error:
+        return _ended(observed, "failed", error.what, hint=error.hint, exit_code=error.exit_code)
+    except KeyboardInterrupt:
+        return _ended(observed, "interrupted", None, exit_code=130)
+    except SystemExit as leaving:
+        return _left(observed, leaving.code)
+    except BaseException as error:
+        _print_own_traceback(error, script)
+        return _ended(
+            observed, "failed", f"{type(error).__name__}: {error}".splitlines()[0], hint=_hint(error), exit_code=1
+        )
+    return _ended(observed, "done", None)
+
+
+def _ended(
+    observed: watch.Watch, state: str, error: str | None, *, hint: str | None = None, exit_code: int = 0
+) -> protocol.Ended:
+    return protocol.Ended(at=observed.now(), state=state, error=error, hint=hint, exit_code=exit_code)
+
+
+def _left(observed: watch.Watch, code: Any) -> protocol.Ended:
+    """The script called ``sys.exit``."""
+    if code is None or code == 0:
+        return _ended(observed, "done", None)
+    if isinstance(code, int):
+        return _ended(observed, "failed", f"the script ended with exit code {code}", exit_code=1)
+    print(code, file=sys.stderr)
+    return _ended(observed, "failed", str(code).splitlines()[0] if str(code) else "sys.exit", exit_code=1)
+
+
+def _print_own_traceback(error: BaseException, script: str) -> None:
+    """The traceback as ``python script.py`` would print it: without our frames and runpy's."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != script:
+        trace = trace.tb_next
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+
+
+def _hint(error: BaseException) -> str | None:
+    """A way out of errors that come from the machine rather than from the script."""
+    text = str(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"pip install {error.name.partition('.')[0]}"
+    cuda_words = ("not compiled with CUDA", "Found no NVIDIA driver", "No CUDA GPUs are available", "CUDA-capable")
+    if any(word in text for word in cuda_words):
+        return "the script asks for CUDA and there is none here: --device cpu runs it on the CPU, unchanged"
+    if "out of memory" in text.lower():
+        return "the device ran out of memory: a smaller batch needs less"
+    return None
+
+
+def _attach_when_imported(observed: watch.Watch) -> None:
+    for _, observer in observe.all_observers():
+        attach = functools.cache(functools.partial(_attach, observer, observed))
+        for name in observer.IMPORTS:
+            wrapt.register_post_import_hook(lambda _module, attach=attach: attach(), name)
+
+
+def _attach(observer: observe.Observer, observed: watch.Watch) -> None:
+    try:
+        observer.attach(observed)
+    except OutpaceError:
+        raise
+    except Exception as error:  # a framework version that we do not know must not cost the user the training
+        name = observer.IMPORTS[0]
+        observed.note(f"{name} cannot be observed here ({type(error).__name__}: {error}); the script runs on")
+
+
+def _seed_when_imported(seed: int | None) -> None:
+    if seed is None:
+        return
+    random.seed(seed)
+
+    def numpy(module: ModuleType) -> None:
+        module.random.seed(seed % 2**32)
+
+    def torch(module: ModuleType) -> None:
+        module.manual_seed(seed)
+
+    def tensorflow(module: ModuleType) -> None:
+        module.random.set_seed(seed)
+
+    def keras(module: ModuleType) -> None:
+        module.utils.set_random_seed(seed % 2**32)
+
+    for hook in (numpy, torch, tensorflow, keras):
+        wrapt.register_post_import_hook(hook, hook.__name__)
+
+
+def _process_peak() -> tuple[int, str] | None:
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (peak if sys.platform == "darwin" else peak * 1024), "process"
+
+
+def _versions(observed: watch.Watch) -> dict[str, str]:
+    """Python and every imported library that decides how fast a training is."""
+    names = ("numpy", "torch", "torchvision", "tensorflow", "keras", "jax", "jaxlib", "flax", "optax")
+    names += ("lightning", "pytorch_lightning", "accelerate", "transformers", "timm")
+    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
+    for name in names:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            versions[name] = str(version)
+    return versions | observed.versions
+
+
+if __name__ == "__main__":
+    sys.exit(main())
