@@ -10,9 +10,13 @@ Both do nothing when the script runs without outpace.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["__version__", "log", "step"]
+if TYPE_CHECKING:
+    from outpace.verbs.devices import devices
+    from outpace.verbs.train import train
+
+__all__ = ["__version__", "devices", "log", "step", "train"]
 __version__ = "0.1.0.dev0"
 
 
@@ -39,3 +43,12 @@ def log(**metrics: Any) -> None:
 
     if watch.current is not None:
         watch.current.metrics(metrics)
+
+
+def __getattr__(name: str) -> Any:
+    """The verbs, imported when first used: ``import outpace`` in a training script costs nothing."""
+    if name in ("devices", "train"):
+        import importlib
+
+        return getattr(importlib.import_module(f"outpace.verbs.{name}"), name)
+    raise AttributeError(f"module 'outpace' has no attribute {name!r}")

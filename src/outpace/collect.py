@@ -74,7 +74,9 @@ class Collector:
         if not self.ends:
             return []
         first = self.began_at if self.began_at is not None else self.ends[0]
-        return [round(end - start, 7) for start, end in itertools.pairwise([min(first, self.ends[0]), *self.ends])]
+        return [
+            round(end - start, 7) for start, end in itertools.pairwise([min(first, self.ends[0]), *self.ends])
+        ]
 
     def record(self, **end: Any) -> Run:
         """The run as a record.
@@ -113,6 +115,7 @@ class Collector:
             fields |= {
                 "state": self.ended.state,
                 "error": self.ended.error,
+                "hint": self.ended.hint,
                 "exit_code": self.ended.exit_code,
                 "seconds": self.ended.at,
                 "skipped_steps": self.ended.skipped_steps,

@@ -42,7 +42,10 @@ def cpu_name() -> str:
         import subprocess
 
         asked = subprocess.run(
-            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
+            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         name = asked.stdout.strip()
     return name or platform.processor() or platform.machine()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import msgspec
 
@@ -28,7 +29,7 @@ class Exit:
     """How the worker process ended."""
 
     code: int
-    """As the shell counts: 0–255, or minus the signal number."""
+    """As the shell counts: 0 to 255, or minus the signal number."""
     asked: bool
     """The user asked for it (Ctrl-C, SIGTERM)."""
 
@@ -52,22 +53,23 @@ def environment(device: str, environ: Mapping[str, str]) -> dict[str, str]:
     if kind == "cpu":
         result |= {"CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"}
     elif kind == "cuda" and index:
-        for variable in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
-            chosen = _nth(environ.get(variable), int(index), device)
-            if chosen is not None and (variable in environ or variable.startswith("CUDA")):
-                result[variable] = chosen
+        # ROCm applies both lists one after the other, so only the one in use is narrowed
+        variable = "HIP_VISIBLE_DEVICES" if "HIP_VISIBLE_DEVICES" in environ else "CUDA_VISIBLE_DEVICES"
+        result[variable] = _nth(environ.get(variable), int(index), device)
     elif kind == "xpu" and index:
-        result["ZE_AFFINITY_MASK"] = _nth(environ.get("ZE_AFFINITY_MASK"), int(index), device) or index
+        result["ZE_AFFINITY_MASK"] = _nth(environ.get("ZE_AFFINITY_MASK"), int(index), device)
     return result
 
 
-def _nth(visible: str | None, index: int, device: str) -> str | None:
-    """Entry *index* of a visibility list (numbers, UUIDs or MIG names), or the number itself without a list."""
+def _nth(visible: str | None, index: int, device: str) -> str:
+    """Entry *index* of a visibility list (numbers, UUIDs, MIG names); without a list the number itself."""
     if visible is None:
         return str(index)
     entries = [entry.strip() for entry in visible.split(",") if entry.strip()]
     if index >= len(entries):
-        raise OutpaceError(f"no device {device}: only {len(entries)} are visible here", "outpace devices lists them")
+        raise OutpaceError(
+            f"no device {device}: only {len(entries)} are visible here", "outpace devices lists them"
+        )
     return entries[index]
 
 
@@ -86,8 +88,8 @@ def run(
 
     Args:
         on_event: takes each event of the worker.
-        on_output: takes what the script writes, which then goes to a terminal of its own; ``None``: the script
-            writes where this process does.
+        on_output: takes what the script writes, which then goes to a terminal of its own; ``None``: the
+            script writes where this process does.
         on_tick: called about ten times a second.
         stdout_to_stderr: keep this process' standard output free of the script's.
 
@@ -101,55 +103,66 @@ def run(
     env[protocol.JOB_VARIABLE] = msgspec.json.encode(job).decode()
     if seed is not None:
         env.setdefault("PYTHONHASHSEED", str(seed % 2**32))
-    terminal, streams = _streams(own_terminal=on_output is not None, stdout_to_stderr=stdout_to_stderr)
+    terminal = Terminal() if on_output is not None else None
+    stdout = terminal.theirs if terminal else sys.stderr.fileno() if stdout_to_stderr else None
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "outpace.worker"],
             env=env,
             pass_fds=(write_end,),
             start_new_session=True,
-            **streams,
+            stdout=stdout,
+            stderr=terminal.theirs if terminal else None,
         )
     finally:
         os.close(write_end)
         if terminal is not None:
-            os.close(streams["stdout"])
+            os.close(terminal.theirs)
     with _signals_passed_on(process) as signals:
-        _listen(process, read_end, on_event, terminal, on_output, on_tick)
+        readers: dict[int, Callable[[bytes], None]] = {read_end: _by_line(on_event)}
+        if terminal is not None and on_output is not None:
+            readers[terminal.ours] = on_output
+        _listen(process, readers, on_tick)
         code = process.wait()
     return Exit(code=code, asked=bool(signals))
 
 
-def _streams(*, own_terminal: bool, stdout_to_stderr: bool) -> tuple[int | None, dict[str, int]]:
-    """(our end of the script's terminal, the streams for Popen)."""
-    if own_terminal:
+class Terminal:
+    """A terminal of the script's own, as wide as ours, so that it behaves as in front of a person."""
+
+    def __init__(self) -> None:
+        import fcntl
         import pty
+        import termios
 
-        ours, theirs = pty.openpty()
+        self.ours, self.theirs = pty.openpty()
         with contextlib.suppress(OSError):
-            import fcntl
-            import termios
-
             size = fcntl.ioctl(2, termios.TIOCGWINSZ, b"\0" * 8)
-            fcntl.ioctl(theirs, termios.TIOCSWINSZ, size)
-        return ours, {"stdout": theirs, "stderr": theirs}
-    return None, ({"stdout": sys.stderr.fileno()} if stdout_to_stderr else {})
+            fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, size)
+
+
+def _by_line(on_event: Callable[[protocol.AnyEvent], None]) -> Callable[[bytes], None]:
+    """A reader of chunks that decodes whole lines."""
+    rest = b""
+
+    def read(chunk: bytes) -> None:
+        nonlocal rest
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            on_event(protocol.decode(line))
+
+    return read
 
 
 def _listen(
     process: subprocess.Popen[bytes],
-    events: int,
-    on_event: Callable[[protocol.AnyEvent], None],
-    terminal: int | None,
-    on_output: Callable[[bytes], None] | None,
+    readers: dict[int, Callable[[bytes], None]],
     on_tick: Callable[[], None],
 ) -> None:
-    """Read events and output until the worker is gone and both are silent."""
-    rest = b""
+    """Hand what comes to the readers, by descriptor, until the worker is gone and all is silent."""
     with selectors.DefaultSelector() as selector:
-        selector.register(events, selectors.EVENT_READ)
-        if terminal is not None:
-            selector.register(terminal, selectors.EVENT_READ)
+        for descriptor in readers:
+            selector.register(descriptor, selectors.EVENT_READ)
         gone_at: float | None = None
         while selector.get_map():
             ready = selector.select(timeout=0.1)
@@ -158,22 +171,17 @@ def _listen(
                     chunk = os.read(key.fd, 65536)
                 except OSError:  # a terminal whose other end is closed
                     chunk = b""
-                if not chunk:
+                if chunk:
+                    readers[key.fd](chunk)
+                else:
                     selector.unregister(key.fd)
-                elif key.fd == events:
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        on_event(protocol.decode(line))
-                elif on_output is not None:
-                    on_output(chunk)
             on_tick()
             if gone_at is None and process.poll() is not None:
                 gone_at = time.monotonic()
             if gone_at is not None and (not ready or time.monotonic() - gone_at > DRAIN_SECONDS):
                 break
-    os.close(events)
-    if terminal is not None:
-        os.close(terminal)
+    for descriptor in readers:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -194,8 +202,13 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
         os.kill(os.getpid(), signal.SIGSTOP)
         send(signal.SIGCONT)
 
-    handlers = {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: stop, signal.SIGTSTP: suspend}
-    before: dict[signal.Signals, object] = {}
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], None]] = {
+        signal.SIGINT: stop,
+        signal.SIGTERM: stop,
+        signal.SIGHUP: stop,
+        signal.SIGTSTP: suspend,
+    }
+    before: dict[signal.Signals, Any] = {}
     try:
         for number, handler in handlers.items():
             before[number] = signal.signal(number, handler)
@@ -208,5 +221,5 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
         process.wait()
         raise
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -20,8 +20,9 @@ from outpace.errors import OutpaceError
 class Card(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Datasheet facts of one accelerator card (or server CPU). What is not published is ``None`` or absent.
 
-    Peaks are dense. ``matrix_flops_per_second`` holds the matrix units (tensor cores, matrix cores, XMX, AMX),
-    ``vector_flops_per_second`` the ordinary ones; both by dtype name (``fp64 tf32 fp32 fp16 bf16 fp8 int8 fp4``).
+    Peaks are dense. ``matrix_flops_per_second`` holds the matrix units (tensor cores, matrix cores, XMX,
+    AMX), ``vector_flops_per_second`` the ordinary ones; both by dtype name
+    (``fp64 tf32 fp32 fp16 bf16 fp8 int8 fp4``).
     """
 
     name: str
@@ -105,6 +106,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="ru
     state: str
     """``done``, ``failed``, ``interrupted`` or ``killed``."""
     error: str | None = None
+    hint: str | None = None
+    """What to do about the error."""
     exit_code: int = 0
     started_at: str
     """UTC, ISO 8601."""
@@ -193,7 +196,8 @@ def read(path: Path, kind: type[Record]) -> Record:
         raise OutpaceError(f"could not read {path}: {error.strerror or error}") from error
     except msgspec.MsgspecError as error:
         raise OutpaceError(
-            f"{path} is not a {kind.__name__.lower()} record: {error}", "is it complete, and written by outpace?"
+            f"{path} is not a {kind.__name__.lower()} record: {error}",
+            "is it complete, and written by outpace?",
         ) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 #: Fewer steps than this have no steady state to speak of.
@@ -33,8 +33,10 @@ def warm_up_steps(step_seconds: Sequence[float]) -> int:
         return 0
     tail = sorted(step_seconds[count // 2 :])
     ceiling = tail[min(len(tail) - 1, math.ceil(0.95 * len(tail)))] * 1.05
-    clipped = [min(value, 3 * ceiling) if index < count // 2 else min(value, ceiling)
-               for index, value in enumerate(step_seconds)]
+    clipped = [
+        min(value, 3 * ceiling) if index < count // 2 else min(value, ceiling)
+        for index, value in enumerate(step_seconds)
+    ]
     best, best_error = 0, math.inf
     total = squares = 0.0
     for index in range(count - 1, -1, -1):
@@ -46,6 +48,15 @@ def warm_up_steps(step_seconds: Sequence[float]) -> int:
             if error <= best_error:
                 best, best_error = index, error
     return best
+
+
+def full_batch(runs: Iterable[tuple[int | None, int]]) -> int | None:
+    """The most frequent number of samples per step, from (samples, steps in a row) pairs."""
+    counts: Counter[int] = Counter()
+    for samples, steps in runs:
+        if samples:
+            counts[samples] += steps
+    return counts.most_common(1)[0][0] if counts else None
 
 
 def steady_pace(
@@ -61,10 +72,9 @@ def steady_pace(
     Left out: the first step, warm-up, interrupted steps, partial batches. The rate is the samples of the
     remaining steps over their whole time.
     """
-    known = Counter(samples for samples in step_samples if samples)
-    if not known:
+    full = full_batch((samples, 1) for samples in step_samples)
+    if full is None:
         return None
-    full = known.most_common(1)[0][0]
     apart = set(interrupted) | {0}
     usable = [
         (seconds, samples)

@@ -29,4 +29,6 @@ def find(target: str) -> Path:
     close = difflib.get_close_matches(target, candidates, n=1, cutoff=0.6)
     hint = f"did you mean {close[0]}?" if close else None
     built_in = ", ".join(scripts.names())
-    raise UsageError(f"unknown target {target!r}", hint or f"a path of a training script, or one of {built_in}")
+    raise UsageError(
+        f"unknown target {target!r}", hint or f"a path of a training script, or one of {built_in}"
+    )

@@ -17,7 +17,7 @@ def seconds(value: float) -> str:
         whole = round(value)
         return f"{whole // 60} min {whole % 60:02d} s" if whole < 3600 else "1 h 00 min"
     for scale, unit in _SECONDS:
-        if value >= scale:
+        if value >= scale * 0.9995:  # rounds up to one of the larger unit
             return f"{significant(value / scale)} {unit}"
     return "0 s" if value == 0 else f"{significant(value * 1e9)} ns"
 
@@ -45,6 +45,7 @@ def si(value: float, unit: str) -> str:
 
 def significant(value: float, digits: int = 3) -> str:
     """*digits* significant digits, whole numbers with thousands separators, no exponent."""
+    value = float(f"{value:.{digits}g}") if abs(value) < 10**digits else value
     if value == 0:
         return "0"
     magnitude = len(f"{abs(value):.0f}") if abs(value) >= 1 else 0
@@ -52,4 +53,4 @@ def significant(value: float, digits: int = 3) -> str:
         return f"{value:,.0f}"
     if magnitude:
         return f"{value:.{digits - magnitude}f}"
-    return f"{value:.{digits}g}"
+    return f"{value:#.{digits}g}"

@@ -20,6 +20,15 @@ import wrapt
 from outpace import observe, protocol, watch
 from outpace.errors import OutpaceError
 
+#: The extra of ours that brings a framework in a version that we know.
+EXTRAS = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow", "jax": "jax"}
+
+#: Libraries whose version belongs in the record, where the script imports them.
+VERSIONED = (
+    *("numpy", "torch", "torchvision", "tensorflow", "keras", "jax", "jaxlib", "flax", "optax"),
+    *("lightning", "pytorch_lightning", "accelerate", "transformers", "timm"),
+)
+
 
 def main() -> int:
     """Run the job in ``OUTPACE_JOB``; returns the exit code of the process."""
@@ -97,7 +106,11 @@ def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
     except BaseException as error:
         _print_own_traceback(error, script)
         return _ended(
-            observed, "failed", f"{type(error).__name__}: {error}".splitlines()[0], hint=_hint(error), exit_code=1
+            observed,
+            "failed",
+            f"{type(error).__name__}: {error}".splitlines()[0],
+            hint=_hint(error),
+            exit_code=1,
         )
     return _ended(observed, "done", None)
 
@@ -130,8 +143,14 @@ def _hint(error: BaseException) -> str | None:
     """A way out of errors that come from the machine rather than from the script."""
     text = str(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"pip install {error.name.partition('.')[0]}"
-    cuda_words = ("not compiled with CUDA", "Found no NVIDIA driver", "No CUDA GPUs are available", "CUDA-capable")
+        missing = error.name.partition(".")[0]
+        return f'pip install "outpace[{EXTRAS[missing]}]"' if missing in EXTRAS else f"pip install {missing}"
+    cuda_words = (
+        "not compiled with CUDA",
+        "Found no NVIDIA driver",
+        "No CUDA GPUs are available",
+        "CUDA-capable",
+    )
     if any(word in text for word in cuda_words):
         return "the script asks for CUDA and there is none here: --device cpu runs it on the CPU, unchanged"
     if "out of memory" in text.lower():
@@ -141,9 +160,15 @@ def _hint(error: BaseException) -> str | None:
 
 def _attach_when_imported(observed: watch.Watch) -> None:
     for _, observer in observe.all_observers():
-        attach = functools.cache(functools.partial(_attach, observer, observed))
+        attach = _once(functools.partial(_attach, observer, observed))
         for name in observer.IMPORTS:
-            wrapt.register_post_import_hook(lambda _module, attach=attach: attach(), name)
+            wrapt.register_post_import_hook(attach, name)
+
+
+def _once(act: Callable[[], None]) -> Callable[[ModuleType], None]:
+    """*act*, at the first of several imports."""
+    once = functools.cache(act)
+    return lambda _module: once()
 
 
 def _attach(observer: observe.Observer, observed: watch.Watch) -> None:
@@ -188,10 +213,8 @@ def _process_peak() -> tuple[int, str] | None:
 
 def _versions(observed: watch.Watch) -> dict[str, str]:
     """Python and every imported library that decides how fast a training is."""
-    names = ("numpy", "torch", "torchvision", "tensorflow", "keras", "jax", "jaxlib", "flax", "optax")
-    names += ("lightning", "pytorch_lightning", "accelerate", "transformers", "timm")
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for name in names:
+    for name in VERSIONED:
         version = getattr(sys.modules.get(name), "__version__", None)
         if isinstance(version, str):
             versions[name] = str(version)

@@ -1,4 +1,4 @@
-"""PyTorch (CUDA, ROCm, XPU, MPS, CPU), and all that trains through it: Lightning, Accelerate, Transformers."""
+"""PyTorch (CUDA, ROCm, XPU, MPS, CPU), and what trains through it: Lightning, Accelerate, Transformers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def attach(watch: Watch) -> None:
     places.check_asked(asked)
     placement = None
     if asked == "cpu":
-        torch.backends.mps.is_available = lambda: False
+        torch.backends.mps.is_available = lambda: False  # type: ignore[assignment]
         if not torch.cuda.is_available():
-            Substitution().install()
+            Substitution(lambda kind: watch.note(f"the script names {kind}; it runs on the CPU")).install()
     elif asked != "auto":
         placement = Placement(asked)
-        placement.__enter__()
+        placement.__enter__()  # type: ignore[no-untyped-call]
     watch.peaks.append(places.peak)
     Hooks(watch, placement).install()

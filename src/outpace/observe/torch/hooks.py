@@ -10,9 +10,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
+import wrapt
 from torch.nn.modules import module as module_globals
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
@@ -62,6 +64,7 @@ class Hooks:
         wrap(DataLoader, "__iter__", self._new_pass)
         wrap(torch.amp.GradScaler, "scale", self._scale)
         wrap(torch.amp.GradScaler, "step", self._scaler_step)
+        wrapt.register_post_import_hook(self._wrap_compiled_modules, "torch._dynamo.eval_frame")
         self.watch.before_end.append(self.finish)
 
     def finish(self) -> None:
@@ -73,6 +76,15 @@ class Hooks:
 
     def _arm(self) -> None:
         module_globals._global_forward_pre_hooks[self._hook_id] = self._call
+
+    def _wrap_compiled_modules(self, eval_frame: ModuleType) -> None:
+        wrap(eval_frame.OptimizedModule, "__call__", self._call_compiled)
+
+    def _call_compiled(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
+        """A compiled module warns of global hooks: be through with ours before it looks."""
+        if self._hook_id in module_globals._global_forward_pre_hooks:
+            args = self._call(module, args) or args
+        return original(module, *args, **kwargs)
 
     def _new_pass(self, original: Callable[..., Any], loader: DataLoader[Any]) -> Any:
         iterator = original(loader)

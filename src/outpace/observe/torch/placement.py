@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -38,7 +40,9 @@ class Placement(TorchFunctionMode):
         if not self.active:
             return inputs
         if first is not None and first.device.type == "cpu":
+            self.active = False  # moving is not a mixture to be mended
             module.to(self.device)
+            self.active = True
         moved: tuple[Any, ...] = self._moved(inputs)
         return moved
 
@@ -54,7 +58,11 @@ class Placement(TorchFunctionMode):
             if func in _TO_NUMPY:
                 args = tree_map_only(torch.Tensor, torch.Tensor.cpu, args)
             elif self._mixed(args, kwargs):
-                args, kwargs = self._moved(args), self._moved(kwargs)
+                if _writes_to_first(func):
+                    home = args[0].device
+                    args = (args[0], *tree_map_only(torch.Tensor, lambda tensor: tensor.to(home), args[1:]))
+                else:
+                    args, kwargs = self._moved(args), self._moved(kwargs)
         return func(*args, **kwargs)
 
     def _mixed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -75,16 +83,28 @@ class Placement(TorchFunctionMode):
         return tensor.to(self.device, non_blocking=tensor.is_pinned())
 
 
-class Substitution(TorchFunctionMode):
-    """Every tensor that is to live on an accelerator lives on the CPU."""
+def _writes_to_first(func: Any) -> bool:
+    """Whether *func* changes its first argument, which must then stay where it is: ``copy_``, ``x[i] = y``."""
+    name = getattr(func, "__name__", "")
+    if name.endswith("__"):
+        return name in ("__set__", "__setitem__") or name.startswith("__i") and name not in ("__invert__", "__int__")
+    return bool(name.endswith("_"))
 
-    def __init__(self) -> None:
+
+class Substitution(TorchFunctionMode):
+    """Every tensor that is to live on an accelerator lives on the CPU.
+
+    Args:
+        tell: called once with the name of the accelerator that the script wanted.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()
-        self.used = False
+        self._tell = functools.cache(tell)
 
     def install(self) -> None:
         """Take effect from now on, and make the calls to ``torch.cuda`` that need a device harmless."""
-        self.__enter__()
+        self.__enter__()  # type: ignore[no-untyped-call]
         for name, value in (
             ("synchronize", None),
             ("set_device", None),
@@ -99,7 +119,7 @@ class Substitution(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if func is torch.Tensor.cuda or func is torch.Tensor.xpu:
-            self.used = True
+            self._tell(func.__name__)
             return args[0]
         args = tuple(map(self._on_cpu, args))
         kwargs = {name: self._on_cpu(value) for name, value in kwargs.items() if name != "pin_memory"}
@@ -114,7 +134,7 @@ class Substitution(TorchFunctionMode):
             return value
         if named not in ("cuda", "xpu", "mps"):
             return value
-        self.used = True
+        self._tell(named)
         return torch.device("cpu")
 
 

@@ -20,8 +20,12 @@ def all_devices() -> list[Device]:
         if backend.is_available():
             found += [_device(kind, index) for index in range(backend.device_count())]
     if torch.backends.mps.is_available():
-        found.append(Device(framework="torch", id="mps", name=host.cpu_name(), memory_total_bytes=host.memory_bytes()))
-    found.append(Device(framework="torch", id="cpu", name=host.cpu_name(), memory_total_bytes=host.memory_bytes()))
+        found.append(
+            Device(framework="torch", id="mps", name=host.cpu_name(), memory_total_bytes=host.memory_bytes())
+        )
+    found.append(
+        Device(framework="torch", id="cpu", name=host.cpu_name(), memory_total_bytes=host.memory_bytes())
+    )
     return found
 
 
@@ -75,12 +79,8 @@ def check_asked(asked: str) -> None:
     kind = asked.partition(":")[0]
     if kind in ("auto", "cpu"):
         return
-    available = {
-        "cuda": torch.cuda.is_available,
-        "xpu": torch.xpu.is_available,
-        "mps": torch.backends.mps.is_available,
-    }[kind]
-    if available():
+    backend = torch.backends.mps if kind == "mps" else getattr(torch, kind)
+    if backend.is_available():
         return
     built = {
         "cuda": torch.version.cuda or torch.version.hip,
@@ -88,7 +88,9 @@ def check_asked(asked: str) -> None:
         "mps": torch.backends.mps.is_built(),
     }[kind]
     if built:
-        raise OutpaceError(f"no {asked} device is here", "outpace devices lists what is; is the driver installed?")
+        raise OutpaceError(
+            f"no {asked} device is here", "outpace devices lists what is; is the driver installed?"
+        )
     raise OutpaceError(
         f"PyTorch {torch.__version__} is built without {kind}, so {asked} cannot be used",
         "install the PyTorch build for this card, or use --device auto",

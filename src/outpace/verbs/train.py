@@ -16,11 +16,26 @@ from outpace.records import Run
 class View(Protocol):
     """Shows a run while it goes on."""
 
+    takes_output: bool
+    """Whether the script's output shall come through `output` (and the script sees a terminal)."""
+
     def update(self, collector: Collector) -> None:
         """Called about ten times a second."""
 
     def output(self, chunk: bytes) -> None:
         """What the script wrote."""
+
+
+class Silent:
+    """Shows nothing; the script writes where this process does."""
+
+    takes_output = False
+
+    def update(self, collector: Collector) -> None:
+        """Nothing to do."""
+
+    def output(self, chunk: bytes) -> None:
+        """Nothing comes."""
 
 
 def train(
@@ -30,7 +45,7 @@ def train(
     device: str = "auto",
     seed: int | None = None,
     save: Path | None = None,
-    view: View | None = None,
+    view: View = Silent(),  # noqa: B008 - it has no state
     stdout_to_stderr: bool = False,
 ) -> tuple[Run, Path]:
     """Run *target* to its end in a fresh process; returns its record and where that is saved.
@@ -41,7 +56,7 @@ def train(
         device: ``auto``, ``cpu``, ``cuda[:N]``, ``xpu[:N]`` or ``mps``.
         seed: seeds Python, NumPy and the framework before the script starts; the script's own seeding wins.
         save: where to write the record; by default into the user's data folder.
-        view: shows progress, and the script's output above it; without one the script writes as usual.
+        view: shows progress while the script runs.
         stdout_to_stderr: send the script's standard output to standard error.
 
     Raises:
@@ -70,8 +85,8 @@ def train(
         device=device,
         seed=seed,
         on_event=collector.take,
-        on_output=view.output if view else None,
-        on_tick=(lambda: view.update(collector)) if view else (lambda: None),
+        on_output=view.output if view.takes_output else None,
+        on_tick=lambda: view.update(collector),
         stdout_to_stderr=stdout_to_stderr,
     )
     seconds = (datetime.now(timezone.utc) - began).total_seconds()
@@ -116,5 +131,3 @@ def _cause_of_death(code: int) -> str:
             name = f"signal {-code}"
         return f"the training died of {name}"
     return f"the training process ended with exit code {code} without a word"
-
-

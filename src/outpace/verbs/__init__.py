@@ -1,0 +1,1 @@
+"""What outpace does: one module per command, each with the Python function of the same name."""

@@ -1,0 +1,58 @@
+"""The verb: what is here to train on, per framework."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import msgspec
+
+from outpace import observe
+from outpace.records import Device
+
+#: A framework that takes longer than this to name its devices is hanging in a driver.
+TIMEOUT_SECONDS = 120
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One framework's devices, or why there are none."""
+
+    framework: str
+    devices: list[Device] = []
+    why_not: str | None = None
+
+
+def devices() -> list[Answer]:
+    """What each installed framework sees. Each is asked in a process of its own: two in one get in each
+    other's way over memory."""
+    return [_ask(name) for name in observe.names()]
+
+
+def _ask(name: str) -> Answer:
+    missing = observe.load(name).why_not()
+    if missing is not None:
+        return Answer(framework=name, why_not=missing)
+    env = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    code = f"from outpace.verbs.devices import answer; answer({name!r})"
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Answer(
+            framework=name, why_not=f"{name} gave no answer in {TIMEOUT_SECONDS} s; is a driver hanging?"
+        )
+    try:
+        return msgspec.json.decode(asked.stdout.splitlines()[-1], type=Answer)
+    except (IndexError, msgspec.MsgspecError):
+        last = asked.stderr.decode(errors="replace").strip().splitlines()
+        return Answer(
+            framework=name, why_not=f"{name} fails to start: {last[-1] if last else 'without a word'}"
+        )
+
+
+def answer(name: str) -> None:
+    """In the framework's own process: print its devices as one JSON line."""
+    found = Answer(framework=name, devices=observe.load(name).devices())
+    sys.stdout.write("\n" + msgspec.json.encode(found).decode() + "\n")

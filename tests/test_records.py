@@ -1,0 +1,102 @@
+"""Records: out and in again, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from outpace.errors import OutpaceError
+from outpace.records import Host, Run, read, to_json, write_atomically
+
+HOST = Host(name="here", system="Linux", cpu="a CPU", cores=2.0)
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+runs = st.builds(
+    Run,
+    outpace=st.text(max_size=9),
+    target=st.text(max_size=20),
+    script=st.text(max_size=20),
+    args=st.lists(st.text(max_size=9), max_size=4),
+    state=st.sampled_from(["done", "failed", "interrupted", "killed"]),
+    started_at=st.just("2026-01-02T03:04:05Z"),
+    seconds=finite,
+    host=st.just(HOST),
+    step_seconds=st.lists(finite, max_size=9),
+    step_samples=st.lists(st.tuples(st.none() | st.integers(0, 10**6), st.integers(1, 10**6)), max_size=5),
+    losses=st.lists(st.none() | finite, max_size=9),
+    metrics=st.dictionaries(st.text(max_size=5), st.none() | finite, max_size=3),
+)
+
+
+@given(runs)
+def test_out_and_in_again(run: Run) -> None:
+    assert msgspec.json.decode(to_json(run), type=Run) == run
+
+
+@given(runs, st.data())
+def test_a_truncated_record_is_refused(run: Run, data: st.DataObject) -> None:
+    content = to_json(run).rstrip()
+    cut = data.draw(st.integers(0, len(content) - 1))
+    with pytest.raises(msgspec.MsgspecError):
+        msgspec.json.decode(content[:cut], type=Run)
+
+
+def test_a_record_says_what_it_is() -> None:
+    run = Run(
+        outpace="1", target="t", script="s", args=[], state="done", started_at="x", seconds=1.0, host=HOST
+    )
+    found = json.loads(to_json(run))
+    assert found["record"] == "run"
+    assert found["version"] == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"record": "trace"}', b"\xff\xfe", b"null"])
+def test_foreign_files_are_refused_by_name(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    file.write_bytes(content)
+    with pytest.raises(OutpaceError, match=r"record\.json is not a run record"):
+        read(file, Run)
+
+
+def test_missing_files_are_said(tmp_path: Path) -> None:
+    with pytest.raises(OutpaceError, match="No such file"):
+        read(tmp_path / "none.json", Run)
+
+
+def test_writing_makes_folders_replaces_and_respects_the_umask(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "b" / "record.json"
+    write_atomically(file, b"old")
+    write_atomically(file, b"new")
+    assert file.read_bytes() == b"new"
+    assert list(file.parent.iterdir()) == [file]
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o666 & ~mask
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "record.json"
+    write_atomically(file, b"old")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutpaceError, match="No space left on device"):
+        write_atomically(file, b"new")
+    assert file.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [file], "no temporary file is left"
+
+
+def test_a_really_full_device_is_said() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with pytest.raises(OutpaceError, match="could not write"):
+        write_atomically(Path("/dev/full/record.json"), b"new")
