@@ -18,7 +18,7 @@ LAYERS = [
     ["errors", "units"],
     ["records"],
     ["cards", "stats", "host", "protocol", "scripts", "data"],
-    ["runs", "targets", "watch", "collect"],
+    ["runs", "targets", "watch", "collect", "rounds", "patch"],
     ["observe"],
     ["worker", "launch"],
     ["verbs"],

@@ -63,6 +63,8 @@ class Watch:
         self._flushed_at = 0.0
         self._notes: set[str] = set()
         self.steps = 0
+        self.last_end: float | None = None
+        """When the latest step ended, or training began."""
         self.skipped_steps = 0
         self.seen: set[str] = set()
         self.versions: dict[str, str] = {}
@@ -88,6 +90,7 @@ class Watch:
         """Training starts (idempotent): what came before is start-up."""
         if not self._began:
             self._began = True
+            self.last_end = self.now()
             self.emit(protocol.Began(at=self.now()))
 
     def claim(self, witness: str) -> bool:
@@ -130,6 +133,7 @@ class Watch:
                 return
             end = self.now() if at is None else at
             self.begin()
+            self.last_end = end
             if interrupted or self._interrupted:
                 self._interruptions.append(len(self._ends))
                 self._interrupted = False

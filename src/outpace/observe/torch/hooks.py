@@ -7,7 +7,6 @@ optimizer step: the modules inside run at full speed, and a compiled model never
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from types import ModuleType
@@ -23,7 +22,8 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from outpace.observe.torch import batches, places
 from outpace.observe.torch.losses import loss_of, total
 from outpace.observe.torch.placement import Placement
-from outpace.observe.torch.rounds import Part, Rounds, samples
+from outpace.patch import around
+from outpace.rounds import Part, Rounds, samples
 from outpace.watch import Watch
 
 
@@ -59,11 +59,11 @@ class Hooks:
         self._hook_id = module_globals.register_module_forward_pre_hook(self._call).id
         register_optimizer_step_pre_hook(self._optimizer_enters)
         register_optimizer_step_post_hook(self._optimizer_leaves)
-        wrap(torch.autograd, "backward", self._backward)
-        wrap(_BaseDataLoaderIter, "__next__", self._fetch)
-        wrap(DataLoader, "__iter__", self._new_pass)
-        wrap(torch.amp.GradScaler, "scale", self._scale)
-        wrap(torch.amp.GradScaler, "step", self._scaler_step)
+        around(torch.autograd, "backward", self._backward)
+        around(_BaseDataLoaderIter, "__next__", self._fetch)
+        around(DataLoader, "__iter__", self._new_pass)
+        around(torch.amp.GradScaler, "scale", self._scale)
+        around(torch.amp.GradScaler, "step", self._scaler_step)
         wrapt.register_post_import_hook(self._wrap_compiled_modules, "torch._dynamo.eval_frame")
         self.watch.before_end.append(self.finish)
 
@@ -78,7 +78,7 @@ class Hooks:
         module_globals._global_forward_pre_hooks[self._hook_id] = self._call
 
     def _wrap_compiled_modules(self, eval_frame: ModuleType) -> None:
-        wrap(eval_frame.OptimizedModule, "__call__", self._call_compiled)
+        around(eval_frame.OptimizedModule, "__call__", self._call_compiled)
 
     def _call_compiled(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         """A compiled module warns of global hooks: be through with ours before it looks."""
@@ -218,13 +218,3 @@ class Hooks:
                 break
         return result
 
-
-def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Replace ``owner.name`` by a function that calls ``around(original, ...)``."""
-    original = getattr(owner, name)
-
-    @functools.wraps(original)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return around(original, *args, **kwargs)
-
-    setattr(owner, name, wrapper)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace.observe.torch.rounds import Part, Rounds, samples
+from outpace.rounds import Part, Rounds, samples
 
 
 def grouped(optimizers: list[int]) -> list[list[int]]:
