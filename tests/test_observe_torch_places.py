@@ -76,7 +76,8 @@ def test_peak_is_the_allocators_own() -> None:
     assert places.peak() == (3 * 2**30, "torch.cuda")
 
 
-def test_rocm_is_called_rocm(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("cuda")
+def test_rocm_is_called_rocm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "hip", "6.4.1")
     assert places.all_devices()[0].driver == "ROCm 6.4.1"
 

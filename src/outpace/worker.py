@@ -45,6 +45,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(Exception):
         observed.close()
+    if _children_worked():
+        observed.seen.add("children")
     peak = observed.peak() or _process_peak()
     observed.emit(
         msgspec.structs.replace(
@@ -200,6 +202,15 @@ def _seed_when_imported(seed: int | None) -> None:
 
     for hook in (numpy, torch, tensorflow, keras):
         wrapt.register_post_import_hook(hook, hook.__name__)
+
+
+def _children_worked() -> bool:
+    """Whether processes that the script started and waited for did real work."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 1.0
 
 
 def _process_peak() -> tuple[int, str] | None:

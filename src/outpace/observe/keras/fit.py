@@ -57,7 +57,9 @@ class Fit:
         finally:
             self.depth -= 1
 
-    def _train_on_batch(self, original: Callable[..., Any], model: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    def _train_on_batch(
+        self, original: Callable[..., Any], model: Any, x: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         self.watch.claim("keras")
         self.watch.begin()
         self.depth += 1
@@ -72,7 +74,9 @@ class Fit:
         self.watch.step(witness="keras", samples=leading_size(x), loss=loss)
         return result
 
-    def _make_train_function(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _make_train_function(
+        self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Count samples where the batches pass by: in the graph under TensorFlow, on their way in elsewhere."""
         if self.backend == "tensorflow" and "_outpace_counter" not in model.__dict__:
             self._count_in_graph(model)

@@ -21,9 +21,13 @@ def all_devices() -> list[Device]:
 
     framework = f"keras on {keras.backend.backend()}"
     found = [
-        Device(framework=framework, id=name, name=described(name)) for name in _names() if not name.startswith("cpu")
+        Device(framework=framework, id=name, name=described(name))
+        for name in _names()
+        if not name.startswith("cpu")
     ]
-    found.append(Device(framework=framework, id="cpu", name=host.cpu_name(), memory_total_bytes=host.memory_bytes()))
+    found.append(
+        Device(framework=framework, id="cpu", name=host.cpu_name(), memory_total_bytes=host.memory_bytes())
+    )
     return found
 
 
@@ -112,7 +116,8 @@ def peak() -> tuple[int, str] | None:
 
         cards = [name for name in _names() if not name.startswith("cpu")]
         used = sum(
-            tensorflow.config.experimental.get_memory_info(name.replace("cuda", "GPU"))["peak"] for name in cards
+            tensorflow.config.experimental.get_memory_info(name.replace("cuda", "GPU"))["peak"]
+            for name in cards
         )
         return (used, "tensorflow") if used else None
     if backend == "jax":
