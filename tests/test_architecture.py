@@ -17,9 +17,9 @@ FRAMEWORKS = {"torch", "tensorflow", "keras", "jax", "numpy", "transformers", "l
 LAYERS = [
     ["errors", "units"],
     ["records"],
-    ["cards", "stats", "host", "protocol", "scripts", "data"],
+    ["cards", "stats", "host", "protocol", "scripts", "data", "visible"],
     ["runs", "targets", "watch", "collect", "rounds", "patch"],
-    ["observe"],
+    ["observe", "meters"],
     ["worker", "launch"],
     ["verbs"],
     ["report"],

@@ -22,6 +22,8 @@ A100 = SimpleNamespace(
     pci_bus_id=7,
     pci_device_id=0,
     multi_processor_count=108,
+    major=8,
+    minor=0,
 )
 
 
@@ -51,6 +53,7 @@ def test_cards_come_before_the_cpu() -> None:
     assert found[0].driver == "CUDA 12.8"
     assert found[0].pci_address == "00000000:07:00.0"
     assert found[0].memory_free_bytes == 40 * 2**30
+    assert found[0].dtypes == {"fp16": True, "tf32": True, "bf16": True, "fp8": False}
 
 
 @pytest.mark.usefixtures("cuda")

@@ -129,8 +129,10 @@ def _left(observed: watch.Watch, code: Any) -> protocol.Ended:
         return _ended(observed, "done", None)
     if isinstance(code, int):
         return _ended(observed, "failed", f"the script ended with exit code {code}", exit_code=1)
-    print(code, file=sys.stderr)
-    return _ended(observed, "failed", str(code).splitlines()[0] if str(code) else "sys.exit", exit_code=1)
+    first, *more = str(code).splitlines() or ["the script ended itself"]
+    if more:  # one line the parent will print
+        print(code, file=sys.stderr)
+    return _ended(observed, "failed", first, exit_code=1)
 
 
 def _print_own_traceback(error: BaseException, script: str) -> None:

@@ -90,7 +90,7 @@ def train(
         stdout_to_stderr=stdout_to_stderr,
     )
     seconds = (datetime.now(timezone.utc) - began).total_seconds()
-    run = collector.record(**how_it_ended(collector, exit_, seconds, script.name))
+    run = collector.record(**how_it_ended(collector, exit_, seconds, Path(target).name))
     return run, runs.save(run, save)
 
 
