@@ -5,18 +5,19 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from outpace.cards.table import load
 from outpace.errors import UsageError
 from outpace.records import Card
 from outpace.units import GIB, GIGA, si
 
+_LISTED = 8
 _VENDORS = ("nvidia", "amd", "intel", "apple")
 _BRANDS = frozenset(
     (*_VENDORS, "geforce", "gtx", "rtx", "tesla", "instinct", "radeon", "arc", "data", "center", "gpu")
 )
-_VARIANT = re.compile(r"^(\d+(gb|gib|g)|sxm\d?|pcie|nvl|oam|dgx|hgx)$")
+_VARIANT = re.compile(r"^((?P<size>\d+)gb|(?P<form>sxm)\d?|pcie|nvl|oam|dgx|hgx)$")
 _WRITTEN_TOGETHER = (
     (re.compile(r"\b(rtx|gtx|titan|radeon|arc|gaudi)(?=[a-z]?\d)"), r"\1 "),
     (re.compile(r"(ti)(super)\b"), r"\1 \2"),
@@ -39,9 +40,8 @@ def find(name: str) -> Card:
     if len(cards) == 1:
         return cards[0]
     if cards:
-        listed = ", ".join(
-            f"{card.name} ({told})" for card, told in zip(cards, _differences(cards), strict=True)
-        )
+        told = [f"{card.name} ({facts})" for card, facts in zip(cards, _differences(cards), strict=True)]
+        listed = ", ".join(told[:_LISTED]) + (f" and {len(told) - _LISTED} more" if told[_LISTED:] else "")
         raise UsageError(f"'{name}' could be any of {len(cards)} cards", f"choose one: {listed}")
     close = did_you_mean(name)
     raise UsageError(
@@ -60,14 +60,12 @@ def did_you_mean(name: str) -> list[str]:
 
 
 def _by_words(name: str) -> tuple[Card, ...]:
-    """Cards that have every word of *name*; those first that add only brand, memory and form to it."""
+    """Cards that have every word of *name*; if any, those that add only brand, memory and form to it."""
     wanted = frozenset(_words(name)).difference(_VENDORS)
-    having = {
-        card.name: (card, words - wanted) for card, words in _card_words() if wanted and wanted <= words
-    }
-    plain = [card for card, more in having.values() if not any(map(_is_model_word, more))]
+    having = {card.name: card for card, words in _card_words() if wanted and wanted <= words}
+    plain = [card for card in having.values() if not any(map(_is_model_word, {*_words(card.name)} - wanted))]
     told = any(character.isdigit() for word in wanted for character in word)  # "titan" alone names a family
-    return tuple(plain if plain and told else (card for card, _ in having.values()))
+    return tuple(plain if plain and told else having.values())
 
 
 @functools.cache
@@ -84,7 +82,14 @@ def _by_squashed() -> dict[str, tuple[Card, ...]]:
 
 @functools.cache
 def _card_words() -> tuple[tuple[Card, frozenset[str]], ...]:
-    return tuple((card, frozenset(_words(card.name))) for card in load().values())
+    return tuple((card, frozenset(_all_words(card))) for card in load().values())
+
+
+def _all_words(card: Card) -> Iterator[str]:
+    for word in (*_words(card.name), *_words(card.title)):
+        yield word
+        if found := _VARIANT.match(word):
+            yield found["size"] or found["form"] or word  # "80gb" is found by "80", "sxm4" by "sxm"
 
 
 def _words(text: str) -> list[str]:
