@@ -30,6 +30,9 @@ def test_every_price_of_the_table_is_of_a_card_and_dated() -> None:
         assert re.fullmatch(r"20\d\d-[01]\d(-[0-3]\d)?", price.date)
         assert price.provider
         assert price.source
+        assert price.per == "card"
+    priced = {price.card for price in prices.load()}
+    assert {"t4", "l4", "v100-sxm2-16gb", "a100-sxm-80gb", "h100-sxm-80gb", "mi300x"} <= priced
 
 
 def test_own_price_wins_over_any_other() -> None:

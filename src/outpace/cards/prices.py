@@ -35,6 +35,9 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
     date: str
     """``2025-11`` or ``2025-11-30``."""
     source: str
+    per: str = "card"
+    """What one unit of the price is: always ``card``."""
+    note: str | None = None
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,8 +48,6 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load() -> tuple[Price, ...]:
     """The prices of ``prices.toml``, in the order of the file."""
     path = resources.files("outpace.cards") / "prices.toml"
-    if not path.is_file():
-        return ()
     return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _File).prices
 
 
