@@ -196,7 +196,16 @@ def test_an_unknown_or_doubtful_string_goes_to_no_card(text: str, mebibytes: int
 def test_each_name_of_each_card_matches_that_card_only() -> None:
     for card in load().values():
         for text in card.driver_names:
-            assert match(text, card.memory_bytes) is card
+            assert match(text, card.memory_bytes, card.units) is card
+
+
+def test_a_name_and_size_that_serve_two_cards_need_the_units() -> None:
+    name = "AMD Instinct MI250X/MI250"
+    assert match(name) is None
+    assert match(name, 64 * 2**30) is None
+    assert match(name, 64 * 2**30, 110) is load()["mi250x-gcd"]
+    assert match(name, 64 * 2**30, 104) is load()["mi250-gcd"]
+    assert match(name, 64 * 2**30, 60) is None
             assert match(f"  {text.upper()} ", card.memory_bytes) is card
             assert match(text) in (card, None)
             assert parent_of_slice(text) is None, text
