@@ -135,6 +135,28 @@ REPORTED: list[tuple[str, int | None, str]] = [
     ("NVIDIA RTX 4500 Ada Generation", 24570, "rtx-4500-ada"),
     ("NVIDIA RTX 5000 Ada Generation", 32760, "rtx-5000-ada"),
     ("NVIDIA RTX 6000 Ada Generation", 49140, "rtx-6000-ada"),
+    ("AMD Instinct MI100", 32752, "mi100"),
+    ("AMD Instinct MI210", 65520, "mi210"),
+    ("AMD Instinct MI250X", 65520, "mi250x-gcd"),
+    ("AMD Instinct MI300A", 131072, "mi300a"),
+    ("AMD Instinct MI300X", 196592, "mi300x"),
+    ("AMD Instinct MI300X", None, "mi300x"),
+    ("AMD Instinct MI300X VF", 196592, "mi300x"),
+    ("AMD Instinct MI325X", 262128, "mi325x"),
+    ("AMD Instinct MI350X", 294896, "mi350x"),
+    ("AMD Instinct MI355X", 294896, "mi355x"),
+    ("AMD Radeon RX 7900 XT", 20464, "rx-7900-xt"),
+    ("AMD Radeon RX 7900 XTX", 24560, "rx-7900-xtx"),
+    ("AMD Radeon RX 9070 XT", 16304, "rx-9070-xt"),
+    ("Intel(R) Data Center GPU Max 1100", 49152, "max-1100"),
+    ("Intel(R) Data Center GPU Max 1550", 65536, "max-1550-stack"),
+    ("Intel(R) Data Center GPU Max 1550", 131072, "max-1550"),
+    ("Intel(R) Arc(TM) A770 Graphics", 15473, "arc-a770-16gb"),
+    ("Intel(R) Arc(TM) B580 Graphics", 11605, "arc-b580"),
+    ("Apple M2 Max", 98304, "m2-max"),
+    ("Apple M2 Max", None, "m2-max"),
+    ("Intel(R) Xeon(R) Platinum 8480+", 515000, "xeon-8480"),
+    ("AMD EPYC 9654 96-Core Processor", None, "epyc-9654"),
 ]
 
 UNKNOWN = [
@@ -174,7 +196,16 @@ def test_an_unknown_or_doubtful_string_goes_to_no_card(text: str, mebibytes: int
 def test_each_name_of_each_card_matches_that_card_only() -> None:
     for card in load().values():
         for text in card.driver_names:
-            assert match(text, card.memory_bytes) is card
+            assert match(text, card.memory_bytes, card.units) is card
+
+
+def test_a_name_and_size_that_serve_two_cards_need_the_units() -> None:
+    name = "AMD Instinct MI250X/MI250"
+    assert match(name) is None
+    assert match(name, 64 * 2**30) is None
+    assert match(name, 64 * 2**30, 110) is load()["mi250x-gcd"]
+    assert match(name, 64 * 2**30, 104) is load()["mi250-gcd"]
+    assert match(name, 64 * 2**30, 60) is None
             assert match(f"  {text.upper()} ", card.memory_bytes) is card
             assert match(text) in (card, None)
             assert parent_of_slice(text) is None, text

@@ -69,15 +69,19 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     """Part of the card's compute slices, as the vendor counts them; ``None`` where time is shared."""
 
 
-def match(driver_name: str, memory_bytes: int | None = None) -> Card | None:
+def match(driver_name: str, memory_bytes: int | None = None, units: int | None = None) -> Card | None:
     """The card that a driver or framework reports under this exact name (case and spaces apart), or ``None``.
 
     Args:
         driver_name: as ``nvidia-smi``, ``torch.cuda.get_device_name`` and their like report it.
         memory_bytes: total memory as reported. Needed where one name serves several cards (``NVIDIA GeForce
             RTX 3080`` with 10 and 12 GiB); a card whose size is more than 10 % off is not the one.
+        units: multiprocessors or compute units as reported. Needed where name and memory serve several cards
+            (``AMD Instinct MI250X/MI250``).
     """
     rows = _by_driver_name().get(_key(driver_name), ())
+    if units is not None and len(rows) > 1:
+        rows = tuple(card for card in rows if card.units in (None, units))
     if memory_bytes is None:
         return rows[0] if len(rows) == 1 else None
     fitting = [(off, card) for card in rows if (off := _off(card, memory_bytes)) <= MEMORY_TOLERANCE]

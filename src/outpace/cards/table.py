@@ -17,7 +17,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FILES = ("cards.toml", "_other.toml")
 FACT_GROUPS = ("compute", "memory", "power", "links", "names")
 
 
@@ -88,19 +87,10 @@ def select(
 
 
 def _read() -> tuple[dict[str, Source], dict[str, _Row]]:
-    sources: dict[str, Source] = {}
-    rows: dict[str, _Row] = {}
-    for file in FILES:
-        path = resources.files("outpace.cards") / file
-        if not path.is_file():
-            continue
-        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        parts = ((sources, "sources", Source), (rows, "cards", _Row))
-        for into, key, kind in parts:
-            found = msgspec.convert(content.get(key, {}), dict[str, kind])  # type: ignore[valid-type]
-            assert not into.keys() & found.keys(), f"{file} repeats {sorted(into.keys() & found.keys())}"
-            into.update(found)
-    return sources, rows
+    file = resources.files("outpace.cards") / "cards.toml"
+    content: dict[str, Any] = tomllib.loads(file.read_text("utf-8"))
+    sources = msgspec.convert(content["sources"], dict[str, Source])
+    return sources, msgspec.convert(content["cards"], dict[str, _Row])
 
 
 def _card(name: str, row: _Row, sources: dict[str, Source]) -> Card:
