@@ -1,6 +1,6 @@
 """How long the command line takes to answer: the median of fresh processes.
 
-    python bench/start_up.py [--runs 20]
+python bench/start_up.py [--runs 20]
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     args = parser.parse_args()
-    print(f"Python {platform.python_version()}, {host.cpu_name()}, {host.cores():g} cores, {args.runs} runs each")
+    print(f"Python {platform.python_version()}, {host.cpu_name()}, {host.cores():g} cores")
+    print(f"{args.runs} starts of each")
     for command in (["--help"], ["train", "--help"], ["runs"], ["cards"]):
         seconds = []
         for _ in range(args.runs + 1):

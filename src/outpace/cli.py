@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from outpace import __version__, runs, scripts, units
+from outpace import __version__, runs, scripts
 from outpace.errors import OutpaceError
 
 app = typer.Typer(
@@ -128,17 +128,33 @@ def devices(json: Json = False) -> None:
     if json:
         _print_json(answers)
         return
-    for answer in answers:
-        print(f"{answer.framework}:" + (f" {answer.why_not}" if answer.why_not else ""))
-        for device in answer.devices:
-            facts = [device.driver, _memory(device.memory_free_bytes, device.memory_total_bytes)]
-            print(f"  {device.id:<8} {device.name}" + "".join(f", {fact}" for fact in facts if fact))
+    from outpace import host
+    from outpace.report import text
+
+    print(text.devices(answers, host.here()))
 
 
-def _memory(free: int | None, total: int | None) -> str | None:
-    if total is None:
-        return None
-    return f"{units.byte_count(free)} of {units.byte_count(total)} free" if free else units.byte_count(total)
+@app.command()
+def cards(
+    names: Annotated[list[str] | None, typer.Argument(help="Cards to put side by side.")] = None,
+    vendor: Annotated[str | None, typer.Option(help="Only cards of this vendor.")] = None,
+    memory: Annotated[float | None, typer.Option(help="Only cards with so many GiB or more.", min=0)] = None,
+    since: Annotated[int | None, typer.Option(help="Only cards launched in this year or later.")] = None,
+    prices: Annotated[str, typer.Option(help="Prices: table, or live (needs gpuhunt).")] = "table",
+    price: Annotated[list[str] | None, typer.Option(help="Your own: CARD=USD per hour.")] = None,
+    json: Json = False,
+) -> None:
+    """Facts of accelerator cards: a list, one card, or several side by side."""
+    from outpace.report import cards as report
+    from outpace.verbs import cards as verb
+
+    found = verb.cards(
+        names or [], vendor=vendor, memory_gib=memory, since=since, live=verb.live(prices), own=price or []
+    )
+    if json:
+        _print_json(found)
+    else:
+        print(report.table(found) if isinstance(found, list) else report.side_by_side(found))
 
 
 @app.command(name="runs")

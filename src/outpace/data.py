@@ -101,7 +101,7 @@ def _from_folder(folder: Path) -> Mnist:
 
 
 def _find_idx(folder: Path, name: str) -> Path:
-    """The file called *name* as its publishers spell it: ``-idx3-ubyte`` or ``.idx3-ubyte``, gzipped or not."""
+    """The file called *name*, spelt ``-idx3-ubyte`` or ``.idx3-ubyte``, gzipped or not."""
     dotted = name.replace("-idx", ".idx")
     for candidate in (name, dotted, f"{name}.gz", f"{dotted}.gz"):
         if (folder / candidate).is_file():

@@ -77,6 +77,8 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     driver: str | None = None
     memory_total_bytes: int | None = None
     memory_free_bytes: int | None = None
+    units: int | None = None
+    """Multiprocessors or compute units, as the framework tells them."""
     uuid: str | None = None
     pci_address: str | None = None
     card: str | None = None

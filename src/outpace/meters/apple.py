@@ -12,6 +12,6 @@ def covers(device: Device) -> bool:
     return device.id == "mps" or device.name.startswith("Apple")
 
 
-def why_not(device: Device) -> str | None:
+def why_not(_device: Device) -> str | None:
     """macOS has no counter that an ordinary process may read."""
     return "macOS tells power to root only: sudo powermetrics"

@@ -15,8 +15,8 @@ def covers(device: Device) -> bool:
     return device.id.startswith("cpu") and not device.name.startswith("Apple")
 
 
-def why_not(device: Device, powercap: Path = POWERCAP) -> str | None:
-    """Why RAPL gives no energy here."""
+def why_not(_device: Device, powercap: Path = POWERCAP) -> str | None:
+    """Why RAPL gives no energy here; it is the same for every name of the CPU."""
     packages = sorted(powercap.glob("intel-rapl:[0-9]*"))  # AMD's counters have this name too
     if not packages:
         return "no RAPL counter is here: virtual machines and most containers have none"

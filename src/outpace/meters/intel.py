@@ -19,7 +19,7 @@ def why_not(device: Device, hwmon: Path = HWMON) -> str | None:
     """Why hwmon gives no energy for *device*."""
     found = [folder for folder in hwmon.glob("hwmon*") if _text(folder / "name") in ("i915", "xe")]
     if not found:
-        return "the kernel shows no hwmon of an i915 or xe card (kernel 6.2 or newer; not inside most containers)"
+        return "no hwmon of an i915 or xe card is here (kernel 6.2 or newer; most containers hide it)"
     for folder in found:
         address = (folder / "device").resolve().name
         if device.pci_address and not device.pci_address.endswith(address.lstrip("0")):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from outpace import stats, units
-from outpace.records import Run
+from outpace.records import Device, Host, Run
 from outpace.runs import Summary
+from outpace.verbs.devices import Answer
 
 
 def run_result(run: Run) -> str:
@@ -43,6 +45,45 @@ def run_line(run: Summary) -> str:
     when = run.started_at[:16].replace("T", " ")
     target = Path(run.target).name
     return f"{when}  {target:<20.20}  {run.state:<11} {run.steps:>7,} steps {rate:>17}  {run.device or '-'}"
+
+
+def devices(answers: Sequence[Answer], machine: Host) -> str:
+    """What each framework sees, and what is known of it; the CPU once, since all see the same."""
+    lines = []
+    for answer in answers:
+        lines.append(answer.framework + (f": {answer.why_not}" if answer.why_not else ""))
+        for device in answer.devices:
+            if device.id.startswith("cpu"):
+                lines.append(f"  {device.id}")
+                continue
+            lines.append(f"  {device.id}  {device.name}" + (f", {device.driver}" if device.driver else ""))
+            lines += [f"    {name:<7} {value}" for name, value in _facts(device)]
+    extensions = ", ".join(machine.matrix_extensions) or "none known"
+    lines += [
+        f"cpu: {machine.cpu}",
+        f"    cores   {machine.cores:g} (affinity and container quota)",
+        f"    units   {extensions}",
+    ]
+    cpus = [device for answer in answers for device in answer.devices if device.id.startswith("cpu")]
+    if cpus:
+        lines += [f"    {name:<7} {value}" for name, value in _facts(cpus[0])]
+    return "\n".join(lines)
+
+
+def _facts(device: Device) -> Iterator[tuple[str, str]]:
+    card = device.card or "unknown card"
+    yield "card", f"{device.part} of {card}" if device.part else card
+    if device.memory_total_bytes:
+        total = units.byte_count(device.memory_total_bytes)
+        free = device.memory_free_bytes
+        yield "memory", f"{units.byte_count(free)} of {total} free" if free is not None else total
+    fast = [dtype for dtype, works in device.dtypes.items() if works]
+    slow = [dtype for dtype, works in device.dtypes.items() if not works]
+    if device.dtypes:
+        yield "types", ", ".join([*fast, *(f"no {dtype}" for dtype in slow)])
+    yield "energy", device.energy_source or f"not measured: {device.energy_missing_because}"
+    if device.uuid or device.pci_address:
+        yield "is", " at ".join(filter(None, (device.uuid, device.pci_address)))
 
 
 def _device(run: Run) -> str:

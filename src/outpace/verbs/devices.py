@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from outpace import observe
+from outpace import cards, host, meters, observe
 from outpace.records import Device
 
 #: A framework that takes longer than this to name its devices is hanging in a driver.
@@ -44,12 +44,39 @@ def _ask(name: str) -> Answer:
             framework=name, why_not=f"{name} gave no answer in {TIMEOUT_SECONDS} s; is a driver hanging?"
         )
     try:
-        return msgspec.json.decode(asked.stdout.splitlines()[-1], type=Answer)
+        found = msgspec.json.decode(asked.stdout.splitlines()[-1], type=Answer)
+        return msgspec.structs.replace(found, devices=[known(device) for device in found.devices])
     except (IndexError, msgspec.MsgspecError):
         last = asked.stderr.decode(errors="replace").strip().splitlines()
         return Answer(
             framework=name, why_not=f"{name} fails to start: {last[-1] if last else 'without a word'}"
         )
+
+
+def known(device: Device) -> Device:
+    """*device* with what the card table, the processor and the energy meters know of it."""
+    part = cards.parent_of_slice(device.name)
+    if part is not None:
+        card = part.parent
+    else:
+        memory = None if device.id.startswith("cpu") else device.memory_total_bytes
+        card = cards.match(device.name, memory, device.units)
+    source, missing = meters.source_of(device)
+    dtypes = device.dtypes
+    if device.id.startswith("cpu"):
+        dtypes = host.fast_dtypes(host.matrix_extensions())
+    return msgspec.structs.replace(
+        device,
+        card=card.name if card else None,
+        part=f"{PARTS[part.kind]} {part.profile}" if part else None,
+        dtypes=dtypes,
+        energy_source=f"{source} (of which this is a part)" if source and part else source,
+        energy_missing_because=missing,
+    )
+
+
+#: What a person calls a part of a card.
+PARTS = {"mig": "MIG slice", "vgpu": "virtual GPU"}
 
 
 def answer(name: str) -> None:

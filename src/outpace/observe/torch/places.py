@@ -43,6 +43,7 @@ def _device(kind: str, index: int) -> Device:
         driver=driver(kind, facts),
         memory_total_bytes=total,
         memory_free_bytes=free,
+        units=getattr(facts, "multi_processor_count", None),
         uuid=str(facts.uuid) if hasattr(facts, "uuid") else None,
         pci_address=_pci_address(facts),
         dtypes=_fast_dtypes(kind, facts),
