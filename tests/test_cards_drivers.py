@@ -197,16 +197,7 @@ def test_each_name_of_each_card_matches_that_card_only() -> None:
     for card in load().values():
         for text in card.driver_names:
             assert match(text, card.memory_bytes, card.units) is card
-
-
-def test_a_name_and_size_that_serve_two_cards_need_the_units() -> None:
-    name = "AMD Instinct MI250X/MI250"
-    assert match(name) is None
-    assert match(name, 64 * 2**30) is None
-    assert match(name, 64 * 2**30, 110) is load()["mi250x-gcd"]
-    assert match(name, 64 * 2**30, 104) is load()["mi250-gcd"]
-    assert match(name, 64 * 2**30, 60) is None
-            assert match(f"  {text.upper()} ", card.memory_bytes) is card
+            assert match(f"  {text.upper()} ", card.memory_bytes, card.units) is card
             assert match(text) in (card, None)
             assert parent_of_slice(text) is None, text
 
@@ -252,3 +243,12 @@ def test_slices_are_recognised(case: tuple[str, str, str, str | None, int, float
 @pytest.mark.parametrize("text", [text for text, _, _ in REPORTED] + ["cpu", "NVIDIA H100", "AMD Radeon-8"])
 def test_whole_cards_are_no_slices(text: str) -> None:
     assert parent_of_slice(text) is None
+
+
+def test_a_name_and_size_that_serve_two_cards_need_the_units() -> None:
+    name = "AMD Instinct MI250X/MI250"
+    assert match(name) is None
+    assert match(name, 64 * 2**30) is None
+    assert match(name, 64 * 2**30, 110) is load()["mi250x-gcd"]
+    assert match(name, 64 * 2**30, 104) is load()["mi250-gcd"]
+    assert match(name, 64 * 2**30, 60) is None
