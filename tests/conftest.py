@@ -20,6 +20,7 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTPACE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # tiny models; several threads on a busy machine only wait
 
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -19,7 +19,10 @@ def test_auto_changes_only_how_memory_is_taken() -> None:
 
 
 def test_the_users_own_memory_settings_win() -> None:
-    assert launch.environment("auto", {"XLA_PYTHON_CLIENT_PREALLOCATE": "true"})["XLA_PYTHON_CLIENT_PREALLOCATE"] == "true"
+    assert (
+        launch.environment("auto", {"XLA_PYTHON_CLIENT_PREALLOCATE": "true"})["XLA_PYTHON_CLIENT_PREALLOCATE"]
+        == "true"
+    )
 
 
 def test_cpu_hides_the_cards() -> None:
@@ -56,7 +59,9 @@ def test_a_device_beyond_the_visible_ones_is_refused() -> None:
         launch.environment("cuda:2", {"CUDA_VISIBLE_DEVICES": "4,6"})
 
 
-@pytest.mark.parametrize("device", ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", "mps:1", "auto:1", "CUDA"])
+@pytest.mark.parametrize(
+    "device", ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", "mps:1", "auto:1", "CUDA"]
+)
 def test_no_such_device(device: str) -> None:
     if device == "cuda:":
         assert launch.environment(device, {})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ def placed() -> Iterator[Placement]:
     placement = Placement("meta")
     depth = 0
 
-    def call(module: nn.Module, inputs: tuple[object, ...]) -> object:
+    def call(module: nn.Module, inputs: tuple[Any, ...]) -> Any:
         nonlocal depth
         return placement.call(module, inputs) if depth == 0 else None
 
@@ -45,7 +46,9 @@ def test_model_inputs_and_targets_meet_on_the_device() -> None:
             loss.backward()
             assert placement.active
         assert {parameter.device for parameter in model.parameters()} == {META}
-        assert {parameter.grad.device for parameter in model.parameters() if parameter.grad is not None} == {META}
+        assert {parameter.grad.device for parameter in model.parameters() if parameter.grad is not None} == {
+            META
+        }
 
 
 def test_what_meets_the_result_is_moved() -> None:

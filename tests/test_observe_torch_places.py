@@ -22,6 +22,8 @@ A100 = SimpleNamespace(
     pci_bus_id=7,
     pci_device_id=0,
     multi_processor_count=108,
+    major=8,
+    minor=0,
 )
 
 
@@ -51,6 +53,7 @@ def test_cards_come_before_the_cpu() -> None:
     assert found[0].driver == "CUDA 12.8"
     assert found[0].pci_address == "00000000:07:00.0"
     assert found[0].memory_free_bytes == 40 * 2**30
+    assert found[0].dtypes == {"fp16": True, "tf32": True, "bf16": True, "fp8": False}
 
 
 @pytest.mark.usefixtures("cuda")
@@ -76,7 +79,8 @@ def test_peak_is_the_allocators_own() -> None:
     assert places.peak() == (3 * 2**30, "torch.cuda")
 
 
-def test_rocm_is_called_rocm(cuda: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("cuda")
+def test_rocm_is_called_rocm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "hip", "6.4.1")
     assert places.all_devices()[0].driver == "ROCm 6.4.1"
 

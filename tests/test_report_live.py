@@ -33,7 +33,13 @@ def test_before_the_first_step() -> None:
 
 
 def test_facts() -> None:
-    assert live.facts_of(running(40), 12.0) == ["epoch 1", "step 40", "loss 0.284", "6,400 samples/s", "12.0 s"]
+    assert live.facts_of(running(40), 12.0) == [
+        "epoch 1",
+        "step 40",
+        "loss 0.284",
+        "6,400 samples/s",
+        "12.0 s",
+    ]
     assert live.facts_of(running(40, epochs=2), 12.0)[-1] == "600 ms left"
 
 

@@ -45,7 +45,9 @@ def test_a_rare_outlier_late_is_not_warm_up() -> None:
 
 
 def test_partial_batches_and_interruptions_stay_out() -> None:
-    seconds, samples, interrupted = [], [], []
+    seconds: list[float] = []
+    samples: list[int] = []
+    interrupted: list[int] = []
     for epoch in range(5):
         for step in range(20):
             if epoch and step == 0:
@@ -77,7 +79,10 @@ def test_warm_up_is_at_most_half(seconds: list[float]) -> None:
     assert 0 <= stats.warm_up_steps(seconds) <= len(seconds) // 2
 
 
-@given(st.lists(st.tuples(st.floats(1e-6, 10), st.integers(1, 512)), min_size=1, max_size=100), st.floats(0.5, 20))
+@given(
+    st.lists(st.tuples(st.floats(1e-6, 10), st.integers(1, 512)), min_size=1, max_size=100),
+    st.floats(0.5, 20),
+)
 def test_twice_the_time_is_half_the_pace(steps: list[tuple[float, int]], factor: float) -> None:
     seconds, samples = [step[0] for step in steps], [step[1] for step in steps]
     one = stats.steady_pace(seconds, samples)

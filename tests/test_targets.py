@@ -31,7 +31,9 @@ def test_a_package_with_a_main(tmp_path: Path) -> None:
     assert targets.find(str(tmp_path)) == tmp_path
 
 
-@pytest.mark.parametrize(("asked", "offered"), [("cn", "cnn"), ("mnist_keras", "mnist-keras"), ("resnet-50", "resnet50")])
+@pytest.mark.parametrize(
+    ("asked", "offered"), [("cn", "cnn"), ("mnist_keras", "mnist-keras"), ("resnet-50", "resnet50")]
+)
 def test_did_you_mean_a_built_in(asked: str, offered: str) -> None:
     with pytest.raises(UsageError) as caught:
         targets.find(asked)

@@ -95,10 +95,11 @@ def test_the_script_sees_what_python_would_show_it(observed: Observed, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("torch", 'pip install "outpace[torch]"'), ("no_such_thing.sub", "pip install no_such_thing")]
+    ("name", "hint"),
+    [("torch", 'pip install "outpace[torch]"'), ("no_such_thing.sub", "pip install no_such_thing")],
 )
 def test_a_missing_library_names_its_package(name: str, hint: str, observed: Observed) -> None:
-    block = f"import sys\nsys.modules[{name.split('.')[0]!r}] = None\n" if name == "torch" else ""
+    block = f"import sys\nsys.modules[{name.split('.', maxsplit=1)[0]!r}] = None\n" if name == "torch" else ""
     _, done = observed(f"{block}import {name}\n")
     assert done.returncode == 1
     assert f"hint: {hint}" in done.stderr
@@ -194,7 +195,10 @@ for _ in range(3):
 
 
 def test_seed_makes_runs_equal(observed: Observed) -> None:
-    script = TRAINS + "import random, numpy, torch\nprint('R', random.random(), numpy.random.rand(), torch.rand(1))\n"
+    script = (
+        TRAINS
+        + "import random, numpy, torch\nprint('R', random.random(), numpy.random.rand(), torch.rand(1))\n"
+    )
 
     def numbers(seed: str) -> list[str]:
         _, done = observed(script, options=("--seed", seed))

@@ -96,9 +96,7 @@ def train(
     if run.state == "interrupted":
         complain(f"interrupted; the record of the {run.steps:,} steps so far is {path}", None)
     elif run.state != "done":
-        complain(
-            f"{Path(run.script).name}: {run.error}" if run.state == "failed" else str(run.error), run.hint
-        )
+        complain(f"{Path(run.target).name}: {run.error}", run.hint)
     raise typer.Exit(run.exit_code)
 
 

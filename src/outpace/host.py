@@ -17,6 +17,7 @@ def here() -> Host:
         system=f"{platform.system()} {platform.release()}",
         cpu=cpu_name(),
         cores=cores(),
+        matrix_extensions=matrix_extensions(),
         memory_bytes=memory_bytes(),
     )
 
@@ -37,7 +38,7 @@ def cores(root: Path = Path("/sys/fs/cgroup")) -> float:
 
 def cpu_name() -> str:
     """The processor's name as the system tells it, or its architecture."""
-    name = _proc_value("/proc/cpuinfo", "model name")
+    name = _proc_value(Path("/proc/cpuinfo"), "model name")
     if name is None and sys.platform == "darwin":
         import subprocess
 
@@ -49,6 +50,37 @@ def cpu_name() -> str:
         )
         name = asked.stdout.strip()
     return name or platform.processor() or platform.machine()
+
+
+#: Flags of /proc/cpuinfo, by what vendors call them.
+EXTENSIONS = {
+    "amx_bf16": "AMX-BF16",
+    "amx_fp16": "AMX-FP16",
+    "amx_int8": "AMX-INT8",
+    "avx512_bf16": "AVX512-BF16",
+    "avx512_fp16": "AVX512-FP16",
+    "avx512_vnni": "AVX512-VNNI",
+    "avx_vnni": "AVX-VNNI",
+    "avx512f": "AVX512",
+    "avx2": "AVX2",
+    "sve": "SVE",
+    "bf16": "NEON-BF16",
+    "asimd": "NEON",
+}
+
+
+def matrix_extensions(cpuinfo: Path = Path("/proc/cpuinfo")) -> tuple[str, ...]:
+    """The vector and matrix extensions that decide how fast this CPU multiplies, the strongest first."""
+    flags = (_proc_value(cpuinfo, "flags") or _proc_value(cpuinfo, "Features") or "").split()
+    return tuple(name for flag, name in EXTENSIONS.items() if flag in flags)
+
+
+def fast_dtypes(extensions: tuple[str, ...]) -> dict[str, bool]:
+    """Which 16-bit types this CPU computes in itself; the others are emulated, and slower than fp32."""
+    return {
+        "bf16": any(name.endswith("-BF16") for name in extensions),
+        "fp16": any(name.endswith("-FP16") for name in extensions),
+    }
 
 
 def memory_bytes() -> int | None:
@@ -85,9 +117,9 @@ def _own_cgroup() -> str:
     return next((line[3:].lstrip("/") for line in lines if line.startswith("0::")), "")
 
 
-def _proc_value(file: str, key: str) -> str | None:
+def _proc_value(file: Path, key: str) -> str | None:
     try:
-        for line in Path(file).read_text().splitlines():
+        for line in file.read_text().splitlines():
             name, _, value = line.partition(":")
             if name.strip() == key and value.strip():
                 return value.strip()

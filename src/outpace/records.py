@@ -79,8 +79,14 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_free_bytes: int | None = None
     uuid: str | None = None
     pci_address: str | None = None
+    card: str | None = None
+    """The name of its `Card`, where its facts are known."""
+    part: str | None = None
+    """What part of a card it is, if it is not whole: a MIG slice, a virtual GPU."""
     dtypes: dict[str, bool] = {}
-    """Whether ``tf32``, ``bf16``, ``fp16``, ``fp8`` work in matrix units or at vector speed."""
+    """Whether ``tf32``, ``bf16``, ``fp16``, ``fp8`` work at the speed of the hardware, not emulated."""
+    energy_source: str | None = None
+    energy_missing_because: str | None = None
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -91,6 +97,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cpu: str
     cores: float
     """Cores that this process may use: affinity and container quota, not what is soldered."""
+    matrix_extensions: tuple[str, ...] = ()
+    """What speeds up matrix products in low precision: ``AMX-BF16``, ``AVX512-BF16`` …"""
     memory_bytes: int | None = None
 
 

@@ -45,6 +45,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(Exception):
         observed.close()
+    if _children_worked():
+        observed.seen.add("children")
     peak = observed.peak() or _process_peak()
     observed.emit(
         msgspec.structs.replace(
@@ -127,8 +129,10 @@ def _left(observed: watch.Watch, code: Any) -> protocol.Ended:
         return _ended(observed, "done", None)
     if isinstance(code, int):
         return _ended(observed, "failed", f"the script ended with exit code {code}", exit_code=1)
-    print(code, file=sys.stderr)
-    return _ended(observed, "failed", str(code).splitlines()[0] if str(code) else "sys.exit", exit_code=1)
+    first, *more = str(code).splitlines() or ["the script ended itself"]
+    if more:  # one line the parent will print
+        print(code, file=sys.stderr)
+    return _ended(observed, "failed", first, exit_code=1)
 
 
 def _print_own_traceback(error: BaseException, script: str) -> None:
@@ -200,6 +204,15 @@ def _seed_when_imported(seed: int | None) -> None:
 
     for hook in (numpy, torch, tensorflow, keras):
         wrapt.register_post_import_hook(hook, hook.__name__)
+
+
+def _children_worked() -> bool:
+    """Whether processes that the script started and waited for did real work."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 1.0
 
 
 def _process_peak() -> tuple[int, str] | None:

@@ -47,7 +47,7 @@ def run_line(run: Summary) -> str:
 
 def _device(run: Run) -> str:
     if run.device is None:
-        return f"an unknown device of {run.host.name}"
+        return f"{run.host.name} (which device was not seen)"
     if run.device == "cpu":
         return f"cpu ({run.host.cpu}, {run.host.cores:g} cores)"
     details = ", ".join(filter(None, (run.device_name, run.device_driver)))

@@ -47,7 +47,9 @@ def accuracy(model, loader, device) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="sample", help="sample, full, or a folder with MNIST (default: sample)")
+    parser.add_argument(
+        "--data", default="sample", help="sample, full, or a folder with MNIST (default: sample)"
+    )
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lr", type=float, help="learning rate (default: 0.001; on the sample 0.02)")

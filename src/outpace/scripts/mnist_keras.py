@@ -13,8 +13,12 @@ BACKENDS = ("tensorflow", "jax", "torch")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backend", choices=BACKENDS, help="default: $KERAS_BACKEND, or the first one installed")
-    parser.add_argument("--data", default="sample", help="sample, full, or a folder with MNIST (default: sample)")
+    parser.add_argument(
+        "--backend", choices=BACKENDS, help="default: $KERAS_BACKEND, or the first one installed"
+    )
+    parser.add_argument(
+        "--data", default="sample", help="sample, full, or a folder with MNIST (default: sample)"
+    )
     parser.add_argument("--epochs", type=int, help="default: 5; on the sample 10")
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--lr", type=float, default=0.001)

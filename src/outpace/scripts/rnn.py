@@ -36,7 +36,9 @@ def dataset(images, labels) -> TensorDataset:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="sample", help="sample, full, or a folder with MNIST (default: sample)")
+    parser.add_argument(
+        "--data", default="sample", help="sample, full, or a folder with MNIST (default: sample)"
+    )
     parser.add_argument("--epochs", type=int, help="default: 10; on the sample 40")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lr", type=float, help="learning rate (default: 0.001; on the sample 0.005)")

@@ -90,7 +90,7 @@ def train(
         stdout_to_stderr=stdout_to_stderr,
     )
     seconds = (datetime.now(timezone.utc) - began).total_seconds()
-    run = collector.record(**how_it_ended(collector, exit_, seconds, script.name))
+    run = collector.record(**how_it_ended(collector, exit_, seconds, Path(target).name))
     return run, runs.save(run, save)
 
 
@@ -114,10 +114,14 @@ def no_step_seen(script: str, ended: protocol.Ended, frameworks: dict[str, str])
     if not frameworks:
         return f"{what}: it imports none of torch, keras, tensorflow, jax"
     names = ", ".join(frameworks)
+    if "children" in ended.seen:
+        return f"{what}: it works in processes of its own, and only the first one is observed"
     if "backward" in ended.seen:
         return f"{what}: gradients were computed ({names}), but no optimizer took a step"
     if "forward" in ended.seen:
         return f"{what}: a model ran ({names}), but no gradient was computed"
+    if "jax" in frameworks:
+        return f"{what}: of a plain JAX loop, tell each step with outpace.step(samples=…, loss=…)"
     return f"{what}: it imports {names}, but no model was trained"
 
 

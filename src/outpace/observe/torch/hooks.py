@@ -217,4 +217,3 @@ class Hooks:
                 self.skips = found_inf.clone() if self.skips is None else self.skips + found_inf
                 break
         return result
-

@@ -84,10 +84,11 @@ class Placement(TorchFunctionMode):
 
 
 def _writes_to_first(func: Any) -> bool:
-    """Whether *func* changes its first argument, which must then stay where it is: ``copy_``, ``x[i] = y``."""
+    """Whether *func* changes its first argument, which must stay where it is: ``copy_``, ``x[i] = y``."""
     name = getattr(func, "__name__", "")
     if name.endswith("__"):
-        return name in ("__set__", "__setitem__") or name.startswith("__i") and name not in ("__invert__", "__int__")
+        in_place = name.startswith("__i") and name not in ("__invert__", "__int__", "__index__")
+        return in_place or name in ("__set__", "__setitem__")
     return bool(name.endswith("_"))
 
 

@@ -45,7 +45,20 @@ def _device(kind: str, index: int) -> Device:
         memory_free_bytes=free,
         uuid=str(facts.uuid) if hasattr(facts, "uuid") else None,
         pci_address=_pci_address(facts),
+        dtypes=_fast_dtypes(kind, facts),
     )
+
+
+def _fast_dtypes(kind: str, facts: Any) -> dict[str, bool]:
+    """Which types the hardware computes in itself, by compute capability; of other makes, what is known."""
+    if kind == "cuda" and torch.version.hip is None:
+        capability = (facts.major, facts.minor)
+        # CUDA C++ Programming Guide, "Compute Capabilities": arithmetic and tensor core types
+        floors = {"fp16": (5, 3), "tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}
+        return {dtype: capability >= floor and capability != (6, 1) for dtype, floor in floors.items()}
+    if kind == "xpu":
+        return {"fp16": bool(facts.has_fp16)} if hasattr(facts, "has_fp16") else {}
+    return {}
 
 
 def driver(kind: str, facts: Any) -> str | None:

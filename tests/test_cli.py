@@ -1,0 +1,173 @@
+"""The command line as a user meets it: words, exit codes, what goes where."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from outpace import __version__, scripts
+from outpace.records import Run
+from outpace.runs import Summary
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+STEPS = """
+import outpace, sys
+print("from the script")
+for step in range(20):
+    outpace.step(samples=4, loss=20 - step)
+outpace.log(accuracy=0.75)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(STEPS)
+    return path
+
+
+def test_help_names_every_command_and_the_built_in_scripts(cli: Cli) -> None:
+    shown = cli("--help")
+    assert shown.returncode == 0
+    for command in ("train", "devices", "runs"):
+        assert command in shown.stdout
+    for name in scripts.names():
+        assert name in cli("train", "--help").stdout
+
+
+def test_version(cli: Cli) -> None:
+    assert cli("--version").stdout == f"outpace {__version__}\n"
+
+
+def test_a_run_ends_with_its_result_and_its_record(cli: Cli, script: Path) -> None:
+    done = cli("train", script)
+    assert done.returncode == 0, done.stderr
+    assert "from the script" in done.stdout
+    assert "  steps     20, 80 samples" in done.stdout
+    assert "  loss      20.0 → 1.00" in done.stdout
+    assert "  accuracy  0.7500" in done.stdout
+    record = Path(done.stdout.rpartition("record: ")[2].strip())
+    assert json.loads(record.read_bytes())["steps"] == 20
+    listed = json.loads(cli("runs", "--json").stdout)
+    assert [msgspec.convert(run, Summary).steps for run in listed] == [20]
+    assert "train.py" in cli("runs").stdout
+
+
+def test_json_is_all_that_is_on_standard_output(cli: Cli, script: Path) -> None:
+    done = cli("train", "--json", script)
+    run = msgspec.json.decode(done.stdout, type=Run)
+    assert run.steps == 20
+    assert run.metrics == {"accuracy": 0.75}
+    assert "from the script" in done.stderr
+
+
+def test_json_of_a_failed_run_says_so(cli: Cli, script: Path) -> None:
+    script.write_text(STEPS + "raise RuntimeError('no')\n")
+    done = cli("train", "--json", script)
+    assert done.returncode == 1
+    run = msgspec.json.decode(done.stdout, type=Run)
+    assert (run.state, run.steps) == ("failed", 20)
+
+
+def test_quiet_leaves_the_script_alone(cli: Cli, script: Path) -> None:
+    done = cli("train", "--quiet", script)
+    assert done.stdout == "from the script\n"
+    assert done.stderr == ""
+
+
+def test_options_after_the_target_are_the_scripts(cli: Cli, script: Path) -> None:
+    script.write_text(STEPS + "print(sys.argv[1:])\n")
+    done = cli("train", "--seed", "3", script, "--seed", "4", "--quiet", "--", "x")
+    assert "['--seed', '4', '--quiet', '--', 'x']" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "ccn"], "did you mean cnn?"),
+        (["train", "no/such.py"], "unknown target 'no/such.py'"),
+        (["train", "--device", "gpu", "cnn"], "unknown device 'gpu'"),
+        (["train", "--seed", "x", "cnn"], "--seed"),
+        (["train", "--seed", "-1", "cnn"], "--seed"),
+        (["train"], "target"),
+        (["no-such-verb"], "no-such-verb"),
+        (["train", "--no-such-option", "cnn"], "--no-such-option"),
+    ],
+)
+def test_wrong_usage_is_said_with_code_2(arguments: list[str], said: str, cli: Cli) -> None:
+    done = cli(*arguments)
+    assert done.returncode == 2
+    assert said.lower() in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_record_that_cannot_be_written_is_said(cli: Cli, script: Path) -> None:
+    done = cli("train", "--save", "/dev/full/record.json", script)
+    assert done.returncode == 1
+    assert "error: could not write /dev/full/record.json" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_runs_yet(cli: Cli) -> None:
+    done = cli("runs")
+    assert done.returncode == 0
+    assert done.stdout.startswith("no runs yet in ")
+    assert json.loads(cli("runs", "--json").stdout) == []
+
+
+def test_a_closed_pipe_is_no_accident(cli: Cli, script: Path, tmp_path: Path) -> None:
+    import os
+    import sys
+
+    cli("train", script)
+    done = subprocess.run(
+        f"{sys.executable} -m outpace runs --json | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ.copy(),
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_devices(cli: Cli) -> None:
+    done = cli("devices")
+    assert done.returncode == 0
+    assert "torch" in done.stdout
+    assert "cpu" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_on_a_terminal_the_script_sees_one_and_the_result_follows(script: Path, tmp_path: Path) -> None:
+    import os
+    import pty
+    import sys
+
+    script.write_text(STEPS + "print('TERMINAL', sys.stdout.isatty())\n")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "outpace", "train", str(script)], stdout=theirs, stderr=theirs, cwd=tmp_path
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"TERMINAL True" in shown
+    assert b"20, 80 samples" in shown
+    assert shown.count(b"from the script") == 1
