@@ -104,6 +104,11 @@ class Watch:
         self._witness = witness
         return True
 
+    @property
+    def witness(self) -> str | None:
+        """Who is believed about steps so far."""
+        return self._witness
+
     def interrupt(self) -> None:
         """Something other than training happens between two steps (an evaluation)."""
         self._interrupted = True

@@ -1,21 +1,58 @@
-"""``fit`` and ``train_on_batch``: steps at Keras' own batch boundaries, samples as the batches hold.
+"""``fit`` and ``train_on_batch``: each call of the train function is a step, or several in one graph.
 
-Nothing is added to the callbacks of a script: Keras runs them beside the training only while none of them needs
-values at once, and one more could change that. Our functions stand around those of the list itself.
+Nothing is added to the callbacks of a script. A step's values are read where Keras itself has just read those of
+the same step, in the same thread; so a step is reported a little after it ended, with the time of its end.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
-from outpace.observe.keras.losses import EpochMean, leading_size
+from outpace.observe.keras import taps
+from outpace.observe.keras.losses import EpochMean, number
 from outpace.observe.keras.places import tell_place
+from outpace.observe.keras.sizes import Counted, split
 from outpace.patch import around
 from outpace.watch import Watch
+
+
+class Execution:
+    """One call of a train function."""
+
+    def __init__(self, start: float) -> None:
+        self.start = start
+        self.end = start
+        self.interrupted = False
+        self.sizes: list[int | None] = []
+        self.replicas = 1
+        self.expected_steps = 1
+        self.logs: Any = None
+        self.loss: Any = None
+        self.count: Any = None
+        self.mean: EpochMean | None = None
+        """Where the step's own loss is not to be had: the mean to take it out of."""
+        self.counted = [0, 0]
+        """Samples and steps before; shared by the executions of a train function that adds them up."""
+        self.settled = False
+
+    def settle(self) -> None:
+        """Read the values, which the framework has ready."""
+        if self.settled:
+            return
+        try:
+            if self.loss is None and self.mean is not None and self.logs:
+                self.loss = number(self.logs["loss"])
+            elif self.loss is not None:
+                self.mean, self.loss = None, number(self.loss)
+            self.count = None if self.count is None else [float(value) for value in _flat(self.count)]
+        except Exception:
+            self.loss = self.count = None
+        self.logs = None
+        self.settled = True
 
 
 class Fit:
@@ -28,202 +65,238 @@ class Fit:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self.backend = keras.backend.backend()
-        self.depth = 0
-        """Above zero while Keras' own loop runs, and its optimizer calls are not a custom loop's."""
+        self.inside = 0
+        """Above zero while a train function runs, whose optimizer calls are not a custom loop's."""
+        self.interrupted = False
         self.placed = False
-        self.sizes: deque[int | None] = deque(maxlen=4096)
-        self.begin_step = 0
+        self.pending: deque[Execution] = deque()
         self.mean = EpochMean()
-        self.in_epoch = False
+        self.last_end: float | None = None
 
     def install(self) -> None:
-        """Stand around ``fit``, ``train_on_batch`` and the list of callbacks."""
-        around(keras.Model, "fit", self._fit)
-        around(keras.Model, "train_on_batch", self._train_on_batch)
-        around(keras.Model, "make_train_function", self._make_train_function)
-        lists = keras.callbacks.CallbackList
+        """Stand around the making of train functions and the list of callbacks."""
+        taps.install()
+        model, lists = keras.Model, keras.callbacks.CallbackList
+        around(model, "make_train_function", self._make_train_function)
+        around(model, "train_on_batch", self._train_on_batch)
+        around(model, "reset_metrics", self._reset_metrics)
+        around(lists, "on_train_begin", self._train_begins)
         around(lists, "on_epoch_begin", self._epoch_begins)
         around(lists, "on_epoch_end", self._epoch_ends)
-        around(lists, "on_train_batch_begin", self._batch_begins)
-        around(lists, "on_train_batch_end", self._batch_ends)
-        around(lists, "on_test_begin", self._interrupt)
-        around(lists, "on_predict_begin", self._interrupt)
+        behind = "_on_train_batch_end" if hasattr(lists, "_on_train_batch_end") else "on_train_batch_end"
+        around(lists, behind, self._batch_ends)
+        for owner, name in (
+            (lists, "on_test_begin"),
+            (lists, "on_predict_begin"),
+            (model, "test_on_batch"),
+            (model, "predict_on_batch"),
+        ):
+            around(owner, name, self._interrupt)
+        self.watch.before_end.append(self.finish)
 
-    def _fit(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
-        self.watch.claim("keras")
-        self.depth += 1
+    def finish(self) -> None:
+        """The script is over: report what is open, waiting for it."""
+        for execution in self.pending:
+            execution.settle()
+        self._report()
+
+    def quietly(self, act: Callable[..., Any], *args: Any) -> Any:
+        """Call *act*; an error of ours costs the observation, never the training."""
+        try:
+            return act(*args)
+        except Exception as error:
+            self.watch.note(f"Keras is not fully observed here ({type(error).__name__}: {error})")
+            return None
+
+    def _make_train_function(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+        attributes = vars(model)
+        own = attributes.get("train_step")
+        tapped = self.quietly(self._tapped, model)
+        if tapped is not None:
+            attributes["train_step"] = tapped
         try:
             return original(model, *args, **kwargs)
         finally:
-            self.depth -= 1
+            if tapped is not None:
+                del attributes["train_step"]
+                if own is not None:
+                    attributes["train_step"] = own
+            self.quietly(self._observe, model)
 
-    def _train_on_batch(
-        self, original: Callable[..., Any], model: Any, x: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        self.watch.claim("keras")
-        self.watch.begin()
-        self.depth += 1
-        try:
-            result = original(model, x, *args, **kwargs)
-        finally:
-            self.depth -= 1
-        self._tell_place(model)
-        self.sizes.clear()
-        loss = result.get("loss") if isinstance(result, dict) else result
-        loss = loss[0] if isinstance(loss, (list, tuple)) else loss
-        self.watch.step(witness="keras", samples=leading_size(x), loss=loss)
-        return result
-
-    def _make_train_function(
-        self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        """Count samples where the batches pass by: in the graph under TensorFlow, on their way in elsewhere."""
-        if self.backend == "tensorflow" and "_outpace_counter" not in model.__dict__:
-            self._count_in_graph(model)
-        result = original(model, *args, **kwargs)
-        if self.backend != "tensorflow" and not hasattr(model.train_function, "_outpace"):
-            self._count_on_the_way(model)
-        return result
-
-    def _count_in_graph(self, model: Any) -> None:
+    def _tapped(self, model: Any) -> Callable[..., Any] | None:
+        if self.backend == "jax":
+            return taps.jax_step(model.train_step)
+        if self.backend != "tensorflow":
+            return None
         import tensorflow
 
-        if model.distribute_strategy.num_replicas_in_sync > 1:
-            return
-        counter = tensorflow.Variable(0, dtype=tensorflow.int64, trainable=False)
-        train_step = model.train_step
+        replicas = model.distribute_strategy.num_replicas_in_sync
+        counter = None
+        if replicas == 1 and getattr(model, "steps_per_execution", 1) > 1:
+            counter = tensorflow.Variable([0, 0, 0], dtype=tensorflow.int64, trainable=False)
+        return taps.tensorflow_step(model.train_step, replicas, counter)
 
-        def counted(data: Any) -> Any:
-            first = next((part for part in tensorflow.nest.flatten(data) if part is not None), None)
-            if first is not None:
-                counter.assign_add(tensorflow.shape(first, out_type=tensorflow.int64)[0])
-            return train_step(data)
-
-        object.__setattr__(model, "train_step", counted)
-        object.__setattr__(model, "_outpace_counter", counter)
-        object.__setattr__(model, "_outpace_counted", 0)
-
-    def _count_on_the_way(self, model: Any) -> None:
+    def _observe(self, model: Any) -> None:
+        """Stand around the model's train function."""
         inner = model.train_function
+        if inner is None or hasattr(inner, "_outpace"):
+            return
+        counted = [0, 0]
 
-        if self.backend == "jax":
-
-            def train_function(state: Any, batches: Any) -> Any:
-                return inner(state, self._counted(iter(batches)))
-
-        else:
-
-            def train_function(batches: Any) -> Any:  # type: ignore[misc]
-                return inner(list(self._counted(iter(batches))))
+        def train_function(*args: Any) -> Any:
+            execution, args = self.quietly(self._enter, model, args, counted) or (None, args)
+            self.inside += 1
+            seen = taps.Seen()
+            try:
+                if self.backend == "torch" and not model.jit_compile:
+                    with seen:
+                        result = inner(*args)
+                else:
+                    result = inner(*args)
+            finally:
+                self.inside -= 1
+            left = self.quietly(self._leave, execution, seen, args, result)
+            return left[0] if left else _without_ours(result)
 
         train_function._outpace = True  # type: ignore[attr-defined]
         model.train_function = train_function
 
-    def _counted(self, batches: Iterator[Any]) -> Iterator[Any]:
-        for batch in batches:
-            self.sizes.append(leading_size(batch))
-            yield batch
+    def _enter(
+        self, model: Any, args: tuple[Any, ...], counted: list[int]
+    ) -> tuple[Execution, tuple[Any, ...]]:
+        self.watch.claim("keras")
+        self.watch.begin()
+        execution = Execution(self.watch.now())
+        execution.counted = counted
+        execution.interrupted, self.interrupted = self.interrupted, False
+        if not execution.interrupted and self.last_end is not None:
+            execution.start = self.last_end
+        execution.expected_steps = int(getattr(model, "steps_per_execution", 1))
+        if self.backend == "tensorflow":
+            execution.replicas = model.distribute_strategy.num_replicas_in_sync
+        if _keras_own_step(model):
+            execution.mean = self.mean
+        if self.backend == "torch":
+            execution.sizes = [taps.size_of_list(args[0])]
+        elif not hasattr(args[-1], "get_next"):
+            args = (*args[:-1], Counted(iter(args[-1])))
+        return execution, args
+
+    def _leave(self, execution: Execution, seen: taps.Seen, args: tuple[Any, ...], result: Any) -> tuple[Any]:
+        execution.end = self.last_end = self.watch.now()
+        logs = result[0] if self.backend == "jax" else result
+        logs, execution.loss, execution.count = taps.taken_out(logs)
+        if self.backend == "torch":
+            execution.loss = taps.torch_loss(seen, logs)
+        if isinstance(args[-1], Counted):
+            execution.sizes = args[-1].sizes
+            execution.count = None
+        execution.logs = logs
+        self.pending.append(execution)
+        self._report()
+        return ((logs, *result[1:]) if self.backend == "jax" else logs,)
+
+    def _train_on_batch(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(model, *args, **kwargs)
+        self.quietly(self.finish)
+        self.quietly(self._place, model)
+        return result
+
+    def _reset_metrics(self, original: Callable[..., Any], model: Any) -> Any:
+        self.mean = EpochMean()
+        return original(model)
+
+    def _train_begins(self, original: Callable[..., Any], callbacks: Any, *args: Any, **kwargs: Any) -> Any:
+        self.quietly(self._observe, callbacks.model)
+        self.quietly(self._place, callbacks.model)
+        return original(callbacks, *args, **kwargs)
 
     def _epoch_begins(self, original: Callable[..., Any], callbacks: Any, epoch: int, *args: Any) -> Any:
-        self.in_epoch = True
-        self.sizes.clear()
-        self.mean = EpochMean()
-        params = callbacks.params or {}
-        self.watch.progress(epoch=epoch + 1, epochs=params.get("epochs"), steps_per_epoch=params.get("steps"))
+        self.quietly(self._new_epoch, callbacks.params or {}, epoch)
         return original(callbacks, epoch, *args)
 
+    def _new_epoch(self, params: dict[str, Any], epoch: int) -> None:
+        self._report()
+        self.watch.flush()
+        self.watch.progress(epoch=epoch + 1, epochs=params.get("epochs"), steps_per_epoch=params.get("steps"))
+
     def _epoch_ends(self, original: Callable[..., Any], callbacks: Any, epoch: int, logs: Any = None) -> Any:
-        self.in_epoch = False
         result = original(callbacks, epoch, logs)
-        self.watch.metrics(logs or {})
+        self.quietly(self._end_epoch, callbacks.model, logs)
         return result
 
-    def _batch_begins(self, original: Callable[..., Any], callbacks: Any, batch: int, *args: Any) -> Any:
-        self.watch.begin()
-        self.begin_step = batch
-        return original(callbacks, batch, *args)
+    def _end_epoch(self, model: Any, logs: Any) -> None:
+        self.finish()  # Keras has waited for every step
+        self._place(model)
+        values: dict[str, Any] = {}
+        for name, value in (logs or {}).items():
+            values |= value if isinstance(value, dict) else {name: value}
+        self.watch.metrics(values)
 
     def _batch_ends(self, original: Callable[..., Any], callbacks: Any, batch: int, logs: Any = None) -> Any:
-        try:
-            self._record(callbacks.model, batch - self.begin_step + 1, logs)
-        finally:
-            result = original(callbacks, batch, logs)
+        result = original(callbacks, batch, logs)
+        self.quietly(self._settle, logs)
         return result
 
-    def _record(self, model: Any, steps: int, logs: Any) -> None:
-        """One execution of the train function ended: one step, or several in one graph."""
-        self._tell_place(model)
-        sizes = self._sizes_of(model, steps)
-        end = self.watch.now()
-        loss = (logs or {}).get("loss")
-        begin = self.watch.last_end
-        for index, size in enumerate(sizes):
-            share = (index + 1) / len(sizes)
-            last = index == len(sizes) - 1
-            own = None
-            if last and loss is not None:
-                known = [size or 0 for size in sizes]
-                own = self.mean.loss(loss, sum(known), raw=_returns_raw_loss(model))
-            at = begin + (end - begin) * share if begin is not None else end
-            self.watch.step(witness="keras", samples=size, loss=own, at=at)
-
-    def _sizes_of(self, model: Any, steps: int) -> list[int | None]:
-        """Samples of each step of an execution; the last execution of an epoch may hold fewer steps."""
-        if self.backend != "tensorflow":
-            sizes = [self.sizes.popleft() for _ in range(min(steps, len(self.sizes)))]
-            return sizes or [None]
-        counter = getattr(model, "_outpace_counter", None)
-        if counter is None:
-            return [None] * steps
-        count = int(counter.numpy())
-        fresh = count - model._outpace_counted
-        object.__setattr__(model, "_outpace_counted", count)
-        return split(fresh, steps, self.mean.full)
+    def _settle(self, logs: Any) -> None:
+        """In a thread beside the training where Keras uses one."""
+        open_ = list(self.pending)
+        for execution in [one for one in open_ if one.logs is logs] or open_:
+            execution.settle()
 
     def _interrupt(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self.watch.interrupt()
+        self.interrupted = True
         return original(*args, **kwargs)
 
-    def _tell_place(self, model: Any) -> None:
-        if not self.placed and model.trainable_variables:
+    def _report(self) -> None:
+        """Tell of the executions whose values are known, in order."""
+        while self.pending and self.pending[0].settled:
+            execution = self.pending.popleft()
+            sizes = self._sizes(execution)
+            loss = execution.loss
+            if loss is not None and execution.mean is not None:
+                loss = execution.mean.own(loss, sum(size or 0 for size in sizes))
+            span = execution.end - execution.start
+            for index, size in enumerate(sizes):
+                self.watch.step(
+                    witness="keras",
+                    samples=size,
+                    loss=loss if index == len(sizes) - 1 else None,
+                    at=execution.start + span * (index + 1) / len(sizes),
+                    interrupted=execution.interrupted and index == 0,
+                )
+
+    def _sizes(self, execution: Execution) -> list[int | None]:
+        """Samples of each step; the last execution of an epoch may hold fewer steps."""
+        if execution.sizes:
+            return execution.sizes
+        if not execution.count:
+            return [None] * execution.expected_steps
+        if len(execution.count) == 1:
+            return [round(execution.count[0] * execution.replicas)]
+        samples, steps, largest = map(int, execution.count)
+        before = execution.counted[:]
+        execution.counted[:] = [samples, steps]
+        return split(samples - before[0], steps - before[1], largest)
+
+    def _place(self, model: Any) -> None:
+        variables = model.trainable_variables
+        if not self.placed and variables:
+            tell_place(self.watch, variables[0])
             self.placed = True
-            tell_place(self.watch, model.trainable_variables[0])
 
 
-def split(samples: int, steps: int, full: int | None) -> list[int | None]:
-    """*samples* of one execution over its *steps*: full batches first, the rest in the last one.
-
-    At the end of an epoch an execution may hold fewer steps than it could; *full* is the size of earlier ones.
-    """
-    size = full or -(-samples // max(steps, 1))
-    sizes: list[int | None] = []
-    left = samples
-    while left > 0:
-        sizes.append(min(size, left))
-        left -= size
-    return sizes or [0]
+def _flat(count: Any) -> list[Any]:
+    values = count.numpy()
+    return list(values.reshape(-1)) if values.ndim else [values]
 
 
-def _returns_raw_loss(model: Any) -> bool:
-    """Whether the logs hold the loss of the step itself, not the mean of the epoch so far.
-
-    Keras' own train step keeps a mean; one that the script wrote may return what it likes, and shows by not
-    using the mean that it does.
-    """
-    tracker = getattr(model, "_loss_tracker", None)
-    if tracker is None:
-        return not any(metric.name == "loss" for metric in getattr(model, "metrics", []))
-    if type(model).train_step is _own_train_step(model):
-        return False
-    try:
-        return float(keras.ops.convert_to_numpy(tracker.count)) == 0.0
-    except Exception:
-        return False
+def _without_ours(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return (taps.taken_out(result[0])[0], *result[1:])
+    return taps.taken_out(result)[0]
 
 
-def _own_train_step(model: Any) -> Any:
-    """Keras' train step: that of the first class in the model's order which Keras itself defines."""
-    for owner in type(model).__mro__:
-        if "train_step" in owner.__dict__:
-            return owner.__dict__["train_step"] if owner.__module__.startswith("keras.") else None
-    return None
+def _keras_own_step(model: Any) -> bool:
+    """Whether the train step is Keras' and not the script's."""
+    return str(getattr(model.train_step, "__module__", "")).startswith("keras.")

@@ -1,75 +1,79 @@
-"""The loss of a step out of what Keras tells, and how many samples a batch holds."""
+"""Reads values of a step without making the training wait, and the loss of a step out of a running mean."""
 
 from __future__ import annotations
 
+import concurrent.futures
+import functools
 from typing import Any
 
 
-class EpochMean:
-    """Keras reports the mean loss of the epoch so far; the loss of a step is what it adds to that."""
+class Later:
+    """A scalar, or the mean of an array, that a thread beside the training fetches from its device."""
 
-    def __init__(self) -> None:
-        self.samples = 0
-        self.mean = 0.0
-        self.full: int | None = None
-        self.reported = 0
-
-    def loss(self, value: Any, samples: int, *, raw: bool) -> Reported:
-        """The loss of a step of *samples* samples after which Keras reports *value*.
-
-        Args:
-            raw: *value* is the loss of the step itself.
-        """
-        self.reported += 1
-        if self.full is None and samples:
-            self.full = samples
-        return Reported(self, value, samples, self.reported, raw=raw)
-
-
-class Reported:
-    """A loss that is read when its value is ready; in the order of the steps, once each."""
-
-    def __init__(self, epoch: EpochMean, value: Any, samples: int, index: int, *, raw: bool) -> None:
-        self._epoch = epoch
-        self._value = value
-        self._samples = samples
-        self._index = index
-        self._raw = raw
+    def __init__(self, value: Any) -> None:
+        self._future = _reader().submit(number, value)
 
     def ready(self) -> bool:
-        """JAX tells; for the others a step is over when the next one has been reported."""
-        ask = getattr(self._value, "is_ready", None)
-        return bool(ask()) if callable(ask) else self._epoch.reported > self._index
+        """Whether the value has arrived."""
+        return self._future.done()
 
     def __float__(self) -> float:
-        mean = float(self._value)
-        if self._raw or not self._samples:
-            return mean
-        epoch = self._epoch
-        before = epoch.mean * epoch.samples
-        epoch.samples += self._samples
-        epoch.mean = mean
-        return (mean * epoch.samples - before) / self._samples
+        return self._future.result()
 
 
-def leading_size(batch: Any) -> int | None:
-    """The leading dimension of the first array in *batch* (nested lists, tuples, dicts)."""
-    shape = getattr(batch, "shape", None)
-    if shape is not None:
-        return _whole(shape[0]) if len(shape) else None
-    if isinstance(batch, dict):
-        batch = batch.values()
-    elif not isinstance(batch, (list, tuple)):
-        return None
-    for item in batch:
-        size = leading_size(item)
-        if size is not None:
-            return size
-    return None
+class Total:
+    """The sum of the losses of one step."""
+
+    def __init__(self, losses: list[Any]) -> None:
+        self._losses = losses
+
+    def ready(self) -> bool:
+        """Whether all of them have arrived."""
+        return all(loss.ready() for loss in self._losses if isinstance(loss, Later))
+
+    def __float__(self) -> float:
+        return sum(map(float, self._losses))
 
 
-def _whole(value: Any) -> int | None:
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return None
+@functools.cache
+def _reader() -> concurrent.futures.ThreadPoolExecutor:
+    return concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="losses")
+
+
+def held(value: Any) -> Any:
+    """*value* as a loss that can be kept: at once a number if it lies in the computer's own memory."""
+    return number(value) if on_cpu(value) else Later(value)
+
+
+def on_cpu(value: Any) -> bool:
+    """Whether reading *value* waits for no accelerator. JAX computes beside Python even on the CPU."""
+    if hasattr(value, "is_ready"):
+        return bool(value.is_ready())
+    return "cpu" in str(getattr(value, "device", "cpu")).lower()
+
+
+def number(value: Any) -> float:
+    """A scalar of any framework, or the mean of an array, as a number."""
+    if hasattr(value, "detach"):
+        value = value.detach().float().cpu()
+    if getattr(value, "shape", ()):
+        import numpy
+
+        return float(numpy.mean(numpy.asarray(value)))
+    return float(value)
+
+
+class EpochMean:
+    """The mean of an epoch so far; the loss of a step is what it adds to that."""
+
+    def __init__(self) -> None:
+        self._samples = 0
+        self._sum = 0.0
+
+    def own(self, mean: float, samples: int) -> float | None:
+        """The mean loss of the latest *samples* samples, after which the epoch's is *mean*."""
+        if not samples:
+            return None
+        self._samples += samples
+        before, self._sum = self._sum, mean * self._samples
+        return (self._sum - before) / samples

@@ -10,72 +10,75 @@ from outpace.errors import OutpaceError
 from outpace.records import Device
 from outpace.watch import Watch
 
-#: What the back-ends call an accelerator, by what scripts ask for.
-KINDS = {"cuda": ("gpu", "cuda", "rocm"), "xpu": ("xpu",), "mps": ("mps", "metal")}
+BACKENDS = ("tensorflow", "jax", "torch")
 
 
 def all_devices() -> list[Device]:
     """The accelerators, then the CPU."""
-    os.environ.setdefault("KERAS_BACKEND", _installed_backend())
+    import importlib.util
+
+    first = next(name for name in BACKENDS if importlib.util.find_spec(name))
+    os.environ.setdefault("KERAS_BACKEND", first)
     import keras
 
     framework = f"keras on {keras.backend.backend()}"
-    found = [
-        Device(framework=framework, id=name, name=described(name))
-        for name in _names()
-        if not name.startswith("cpu")
-    ]
+    found = [Device(framework=framework, id=id_, name=name) for id_, name in accelerators().items()]
     found.append(
         Device(framework=framework, id="cpu", name=host.cpu_name(), memory_total_bytes=host.memory_bytes())
     )
     return found
 
 
-def _installed_backend() -> str:
-    import importlib.util
-
-    return next(name for name in ("tensorflow", "jax", "torch") if importlib.util.find_spec(name))
-
-
-def _names() -> list[str]:
-    """Device names in the form ``cuda:0``, ``xpu:1``, ``cpu:0``."""
+def accelerators() -> dict[str, str]:
+    """The back-end's accelerators: id (``cuda:0``) to name. With TensorFlow nothing is started by asking."""
     import keras
 
-    backend = keras.backend.backend()
-    if backend == "torch":
-        import torch
-
-        return [f"cuda:{index}" for index in range(torch.cuda.device_count())] + ["cpu:0"]
-    return [common_name(str(name)) for name in keras.distribution.list_devices()]
-
-
-def common_name(name: str) -> str:
-    """``gpu:0`` as scripts of other frameworks say it: ``cuda:0``. TensorFlow's long form is taken too."""
-    short = name.rpartition("/")[2].removeprefix("device:").lower()
-    return f"cuda{short.removeprefix('gpu')}" if short.startswith("gpu") else short
-
-
-def described(name: str) -> str:
-    """The model name of the device *name*, as the back-end tells it."""
-    import keras
-
-    kind, _, index = name.partition(":")
-    if kind == "cpu":
-        return host.cpu_name()
     backend = keras.backend.backend()
     if backend == "tensorflow":
-        import tensorflow
-
-        cards = tensorflow.config.list_physical_devices(kind.upper().replace("CUDA", "GPU"))
-        details = tensorflow.config.experimental.get_device_details(cards[int(index)])
-        return str(details.get("device_name", name))
+        return _of_tensorflow()
     if backend == "jax":
         import jax
 
-        return str(jax.devices()[int(index)].device_kind)
+        return {
+            jax_id(device): str(device.device_kind) for device in jax.local_devices() if device.platform != "cpu"
+        }
+    return _of_torch() if backend == "torch" else {}
+
+
+def _of_tensorflow() -> dict[str, str]:
+    import tensorflow
+
+    found = {}
+    for device in tensorflow.config.list_physical_devices():
+        if device.device_type != "CPU":
+            details = tensorflow.config.experimental.get_device_details(device)
+            found[common_id(device.name)] = str(details.get("device_name") or device.name)
+    return found
+
+
+def _of_torch() -> dict[str, str]:
     import torch
 
-    return str(torch.cuda.get_device_name(int(index)))
+    found = {
+        f"{kind}:{index}": str(backend.get_device_name(index))
+        for kind, backend in (("cuda", torch.cuda), ("xpu", torch.xpu))
+        if backend.is_available()
+        for index in range(backend.device_count())
+    }
+    return found | ({"mps": host.cpu_name()} if torch.backends.mps.is_available() else {})
+
+
+def jax_id(device: Any) -> str:
+    """A JAX device as scripts of other frameworks say it: ``cuda:0``."""
+    kind = {"gpu": "cuda", "rocm": "cuda", "metal": "mps"}.get(device.platform.lower(), device.platform.lower())
+    return kind if kind in ("cpu", "mps") else f"{kind}:{getattr(device, 'local_hardware_id', None) or 0}"
+
+
+def common_id(name: str) -> str:
+    """TensorFlow's and PyTorch's names (``/physical_device:GPU:0``, ``…/device:GPU:0``, ``cuda:0``) as ``cuda:0``."""
+    kind, _, index = name.rpartition("device:")[2].lower().partition(":")
+    kind = {"gpu": "cuda"}.get(kind, kind)
+    return kind if kind in ("cpu", "mps") else f"{kind}:{index or 0}"
 
 
 def check_asked(asked: str) -> None:
@@ -85,45 +88,46 @@ def check_asked(asked: str) -> None:
         OutpaceError: it has not.
     """
     kind = asked.partition(":")[0]
-    if kind in ("auto", "cpu") or any(name.partition(":")[0] in KINDS[kind] for name in _names()):
+    if kind in ("auto", "cpu"):
         return
     import keras
 
-    raise OutpaceError(
-        f"Keras on {keras.backend.backend()} sees no {asked} device",
-        "install the back-end's build for this card, choose another with KERAS_BACKEND, or use --device auto",
-    )
+    backend = keras.backend.backend()
+    try:
+        found = accelerators()
+    except RuntimeError as error:  # JAX has a plug-in for the card, and the driver fails
+        raise OutpaceError(f"no {asked} device: {error}".splitlines()[0], "is the driver installed?") from error
+    if not any(id_.partition(":")[0] == kind for id_ in found):
+        raise OutpaceError(
+            f"Keras on {backend} sees no {asked} device",
+            f"install {backend} for this card, choose another back-end with KERAS_BACKEND, or use --device auto",
+        )
 
 
 def tell_place(watch: Watch, variable: Any) -> None:
     """Tell *watch* where *variable* of the model lives, and warn when an accelerator stands idle beside it."""
-    device = getattr(variable.value, "device", None)
-    name = common_name(str(device() if callable(device) else device))
-    kind = name.partition(":")[0]
-    watch.place("cpu" if kind == "cpu" else name, described(name))
-    better = next((other for other in _names() if not other.startswith("cpu")), None)
-    if kind == "cpu" and better and watch.job.device == "auto":
-        watch.note(f"this script trains on the CPU although {better} is here")
+    value = getattr(variable, "value", variable)
+    value = value() if callable(value) else value
+    device = value.device
+    here = jax_id(device) if hasattr(device, "platform") else common_id(str(device))
+    found = accelerators()
+    watch.place(here, host.cpu_name() if here == "cpu" else found.get(here))
+    if here == "cpu" and found and watch.job.device == "auto":
+        watch.note(f"this script trains on the CPU although {next(iter(found))} is here")
 
 
 def peak() -> tuple[int, str] | None:
-    """The peak of the back-end's allocator over its accelerators: (bytes, source)."""
+    """The peak of the back-end's allocator over its accelerators: (bytes, source). JAX and PyTorch are asked
+    by their own observers."""
     import keras
 
-    backend = keras.backend.backend()
-    if backend == "tensorflow":
-        import tensorflow
+    if keras.backend.backend() != "tensorflow":
+        return None
+    import tensorflow
 
-        cards = [name for name in _names() if not name.startswith("cpu")]
-        used = sum(
-            tensorflow.config.experimental.get_memory_info(name.replace("cuda", "GPU"))["peak"]
-            for name in cards
-        )
-        return (used, "tensorflow") if used else None
-    if backend == "jax":
-        import jax
-
-        stats = [device.memory_stats() or {} for device in jax.local_devices()]
-        used = sum(int(one.get("peak_bytes_in_use", 0)) for one in stats)
-        return (used, "jax") if used else None
-    return None
+    used = 0
+    for device in tensorflow.config.list_logical_devices():
+        if device.device_type != "CPU":
+            name = device.name.rpartition("device:")[2]
+            used += int(tensorflow.config.experimental.get_memory_info(name)["peak"])
+    return (used, "tensorflow") if used else None
