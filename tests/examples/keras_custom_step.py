@@ -71,7 +71,9 @@ else:
         def train_step(self, state, data):
             trained, fixed, optimizer, metrics = state
             rows, wanted = data
-            (loss, fixed), slope = jax.value_and_grad(self.loss_of, has_aux=True)(trained, fixed, rows, wanted)
+            (loss, fixed), slope = jax.value_and_grad(self.loss_of, has_aux=True)(
+                trained, fixed, rows, wanted
+            )
             trained, optimizer = self.optimizer.stateless_apply(optimizer, slope, trained)
             metrics = self.tracker.stateless_update_state(metrics, loss)
             return {"loss": self.tracker.stateless_result(metrics)}, (trained, fixed, optimizer, metrics)

@@ -15,7 +15,9 @@ cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 def fresh(**compiled):
     keras.utils.set_random_seed(2)
-    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(3)])
+    model = keras.Sequential(
+        [keras.Input((6,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(3)]
+    )
     model.compile(keras.optimizers.SGD(0.1), cross_entropy, metrics=["accuracy"], **compiled)
     return model
 

@@ -12,7 +12,9 @@ error = keras.losses.MeanSquaredError()
 
 
 def fresh(out=1):
-    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(out)])
+    return keras.Sequential(
+        [keras.Input((4,)), keras.layers.Dense(8, activation="tanh"), keras.layers.Dense(out)]
+    )
 
 
 def tell(name, losses=()):
@@ -25,7 +27,9 @@ for _ in range(2):
     for rows, wanted in data:
         with tf.GradientTape() as tape:
             loss = error(wanted, model(rows, training=True))
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        optimizer.apply_gradients(
+            zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        )
         losses.append(loss)
     model(x, training=False)
 tell("eager", losses)
@@ -86,8 +90,12 @@ class Gan:
             good, bad = critic(real, training=True), critic(made, training=True)
             critic_loss = tf.reduce_mean(bad) - tf.reduce_mean(good)
             loss = -tf.reduce_mean(bad)
-        first.apply_gradients(zip(tape.gradient(loss, generator.trainable_variables), generator.trainable_variables))
-        second.apply_gradients(zip(other.gradient(critic_loss, critic.trainable_variables), critic.trainable_variables))
+        first.apply_gradients(
+            zip(tape.gradient(loss, generator.trainable_variables), generator.trainable_variables)
+        )
+        second.apply_gradients(
+            zip(other.gradient(critic_loss, critic.trainable_variables), critic.trainable_variables)
+        )
 
 
 gan = Gan()

@@ -98,7 +98,9 @@ def check_asked(asked: str) -> None:
     try:
         found = jax.local_devices()
     except RuntimeError as error:  # there is a plug-in for the card, and the driver fails
-        raise OutpaceError(f"no {asked} device: {error}".splitlines()[0], "is the driver installed?") from error
+        raise OutpaceError(
+            f"no {asked} device: {error}".splitlines()[0], "is the driver installed?"
+        ) from error
     if not any(id_of(device).partition(":")[0] == kind for device in found):
         raise OutpaceError(
             f"JAX {jax.__version__} sees no {asked} device",

@@ -116,6 +116,11 @@ def no_step_seen(script: str, ended: protocol.Ended, frameworks: dict[str, str])
     names = ", ".join(frameworks)
     if "children" in ended.seen:
         return f"{what}: it works in processes of its own, and only the first one is observed"
+    if "traced" in ended.seen:
+        return (
+            f"{what}: its optimizer steps within a compiled function, where no step can be seen; "
+            "add outpace.step(samples=…, loss=…) to the loop"
+        )
     if "backward" in ended.seen:
         return f"{what}: gradients were computed ({names}), but no optimizer took a step"
     if "forward" in ended.seen:

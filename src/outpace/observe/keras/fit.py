@@ -108,7 +108,9 @@ class Fit:
             self.watch.note(f"Keras is not fully observed here ({type(error).__name__}: {error})")
             return None
 
-    def _make_train_function(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _make_train_function(
+        self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         attributes = vars(model)
         own = attributes.get("train_step")
         tapped = self.quietly(self._tapped, model)

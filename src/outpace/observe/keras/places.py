@@ -40,7 +40,9 @@ def accelerators() -> dict[str, str]:
         import jax
 
         return {
-            jax_id(device): str(device.device_kind) for device in jax.local_devices() if device.platform != "cpu"
+            jax_id(device): str(device.device_kind)
+            for device in jax.local_devices()
+            if device.platform != "cpu"
         }
     return _of_torch() if backend == "torch" else {}
 
@@ -70,7 +72,9 @@ def _of_torch() -> dict[str, str]:
 
 def jax_id(device: Any) -> str:
     """A JAX device as scripts of other frameworks say it: ``cuda:0``."""
-    kind = {"gpu": "cuda", "rocm": "cuda", "metal": "mps"}.get(device.platform.lower(), device.platform.lower())
+    kind = {"gpu": "cuda", "rocm": "cuda", "metal": "mps"}.get(
+        device.platform.lower(), device.platform.lower()
+    )
     return kind if kind in ("cpu", "mps") else f"{kind}:{getattr(device, 'local_hardware_id', None) or 0}"
 
 
@@ -96,7 +100,9 @@ def check_asked(asked: str) -> None:
     try:
         found = accelerators()
     except RuntimeError as error:  # JAX has a plug-in for the card, and the driver fails
-        raise OutpaceError(f"no {asked} device: {error}".splitlines()[0], "is the driver installed?") from error
+        raise OutpaceError(
+            f"no {asked} device: {error}".splitlines()[0], "is the driver installed?"
+        ) from error
     if not any(id_.partition(":")[0] == kind for id_ in found):
         raise OutpaceError(
             f"Keras on {backend} sees no {asked} device",
