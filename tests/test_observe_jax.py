@@ -60,8 +60,8 @@ def fake(monkeypatch: pytest.MonkeyPatch, *devices: Any) -> None:
         local_devices=lambda: list(devices),
         config=SimpleNamespace(jax_default_device=None),
     )
-    monkeypatch.setitem(sys.modules, "jax", jax)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    monkeypatch.setitem(sys.modules, "jax._src.xla_bridge", bridge)
 
 
 def test_devices_and_peak(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Unmodified Keras scripts on every back-end: each step with its samples and its own loss, the training the same."""
+"""Unmodified Keras scripts on every back-end: each step with its samples and its own loss."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ SEEN = {
 def test_every_step_and_the_same_training(script: str, backend: str, observed: Observed) -> None:
     run, done = observed(script, KERAS_BACKEND=backend)
     assert done.returncode == 0, done.stderr
-    step_samples, interrupted, _epochs = SEEN[script, backend]
+    step_samples, interrupted, epochs = SEEN[script, backend]
     assert run.step_samples == step_samples
     assert run.interrupted_steps == interrupted
+    assert run.epochs == epochs
     assert run.samples == sum(size * steps for size, steps in step_samples)
     assert run.steps == len(run.step_seconds) == len(run.losses)
     assert all(seconds > 0 for seconds in run.step_seconds)

@@ -18,7 +18,7 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         sysconfig=SimpleNamespace(get_build_info=lambda: {"cuda_version": "12.5"}),
         config=SimpleNamespace(list_physical_devices=lambda: [cpu, gpu], experimental=experimental),
     )
-    monkeypatch.setitem(sys.modules, "tensorflow", fake)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "tensorflow", fake)
     first, second = observer.devices()
     assert (first.id, first.name, first.driver) == ("cuda:0", "Tesla T4", "CUDA 12.5")
     assert second.id == "cpu"

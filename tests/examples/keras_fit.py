@@ -1,4 +1,5 @@
 """Every kind of data that ``fit`` takes; prints each step's loss as computed by hand, and the weights."""
+# ruff: noqa: ARG, B905, RUF012
 
 import os
 
@@ -22,7 +23,7 @@ def fresh(**compiled):
     return model
 
 
-def by_hand(batches, weights=None):
+def by_hand(batches):
     """Train by NumPy alone; returns the losses."""
     w1, b1, w2, b2 = [np.array(w, "float64") for w in fresh().get_weights()]
     losses = []

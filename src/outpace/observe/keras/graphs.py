@@ -74,7 +74,7 @@ class Graphs:
         """What was traced during the running call."""
 
     def install(self) -> None:
-        """Stand around tapes, functions and iterators, and hear of models and optimizers met while tracing."""
+        """Stand around tapes, functions, iterators; hear of models and optimizers met while tracing."""
         around(Function, "__call__", self._function)
         around(tensorflow.GradientTape, "__enter__", self._tape_enters)
         around(tensorflow.GradientTape, "__exit__", self._tape_leaves)

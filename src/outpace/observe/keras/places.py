@@ -79,7 +79,7 @@ def jax_id(device: Any) -> str:
 
 
 def common_id(name: str) -> str:
-    """TensorFlow's and PyTorch's names (``/physical_device:GPU:0``, ``…/device:GPU:0``, ``cuda:0``) as ``cuda:0``."""
+    """TensorFlow's and PyTorch's names (``/physical_device:GPU:0``, ``cuda:0``) as ``cuda:0``."""
     kind, _, index = name.rpartition("device:")[2].lower().partition(":")
     kind = {"gpu": "cuda"}.get(kind, kind)
     return kind if kind in ("cpu", "mps") else f"{kind}:{index or 0}"
@@ -106,12 +106,12 @@ def check_asked(asked: str) -> None:
     if not any(id_.partition(":")[0] == kind for id_ in found):
         raise OutpaceError(
             f"Keras on {backend} sees no {asked} device",
-            f"install {backend} for this card, choose another back-end with KERAS_BACKEND, or use --device auto",
+            f"install {backend} for this card, set another KERAS_BACKEND, or use --device auto",
         )
 
 
 def tell_place(watch: Watch, variable: Any) -> None:
-    """Tell *watch* where *variable* of the model lives, and warn when an accelerator stands idle beside it."""
+    """Tell *watch* where *variable* of the model lives, and warn when an accelerator stands idle."""
     value = getattr(variable, "value", variable)
     value = value() if callable(value) else value
     device = value.device
