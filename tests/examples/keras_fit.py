@@ -1,4 +1,5 @@
 """Every kind of data that ``fit`` takes; prints each step's loss as computed by hand, and the weights."""
+# ruff: noqa: ARG, B905, RUF012
 
 import os
 
@@ -15,12 +16,14 @@ cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 def fresh(**compiled):
     keras.utils.set_random_seed(2)
-    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(3)])
+    model = keras.Sequential(
+        [keras.Input((6,)), keras.layers.Dense(8, activation="relu"), keras.layers.Dense(3)]
+    )
     model.compile(keras.optimizers.SGD(0.1), cross_entropy, metrics=["accuracy"], **compiled)
     return model
 
 
-def by_hand(batches, weights=None):
+def by_hand(batches):
     """Train by NumPy alone; returns the losses."""
     w1, b1, w2, b2 = [np.array(w, "float64") for w in fresh().get_weights()]
     losses = []

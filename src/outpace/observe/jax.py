@@ -1,4 +1,4 @@
-"""JAX: its version, its devices and where it runs. A compiled JAX loop shows no steps: ``outpace.step`` tells them."""
+"""JAX: its version, its devices, where it runs. Its compiled loops show no steps: ``outpace.step`` tells."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _driver(device: Any) -> str | None:
 
 
 def attach(watch: Watch) -> None:
-    """Report where the training runs, at its end: asking earlier would start JAX before the script sets it up.
+    """Report where the training runs, at its end: asking earlier would start JAX before it is set up.
 
     Raises:
         OutpaceError: the device that the job asks for is not here.
@@ -98,11 +98,13 @@ def check_asked(asked: str) -> None:
     try:
         found = jax.local_devices()
     except RuntimeError as error:  # there is a plug-in for the card, and the driver fails
-        raise OutpaceError(f"no {asked} device: {error}".splitlines()[0], "is the driver installed?") from error
+        raise OutpaceError(
+            f"no {asked} device: {error}".splitlines()[0], "is the driver installed?"
+        ) from error
     if not any(id_of(device).partition(":")[0] == kind for device in found):
         raise OutpaceError(
             f"JAX {jax.__version__} sees no {asked} device",
-            "install JAX for this card (the jax[cuda12] extra, a ROCm or Metal plug-in), or use --device auto",
+            "install JAX for this card (its cuda extra, a ROCm or Metal plug-in), or use --device auto",
         )
 
 
@@ -112,9 +114,9 @@ def tell_place(watch: Watch) -> None:
         return
     import jax
 
-    default = getattr(jax.config, "jax_default_device", None)
+    default: Any = getattr(jax.config, "jax_default_device", None)
     found = jax.local_devices()
-    device = default if hasattr(default, "platform") else found[0]
+    device: Any = default if hasattr(default, "platform") else found[0]
     here = id_of(device)
     watch.place(here, host.cpu_name() if here == "cpu" else str(device.device_kind), _driver(device))
     better = next((other for other in map(id_of, found) if other != "cpu"), None)
@@ -123,7 +125,7 @@ def tell_place(watch: Watch) -> None:
 
 
 def told_by_script(watch: Watch) -> bool:
-    """Whether the steps of the run are those that the script told, in a process that trains with JAX alone."""
+    """Whether the run's steps are those that the script told, in a process with no other framework."""
     return watch.witness == "script" and not any(name in sys.modules for name in ("torch", "tensorflow"))
 
 

@@ -48,7 +48,7 @@ def devices() -> list[Device]:
 
 
 def attach(watch: Watch) -> None:
-    """Note that TensorFlow is here. Its data pipelines serve other frameworks too, so no device is asked of it."""
+    """Note that TensorFlow is here. No device is asked of it: it may only feed data to another framework."""
     import tensorflow
 
     watch.framework("tensorflow", tensorflow.__version__)

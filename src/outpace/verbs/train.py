@@ -114,12 +114,16 @@ def no_step_seen(script: str, ended: protocol.Ended, frameworks: dict[str, str])
     if not frameworks:
         return f"{what}: it imports none of torch, keras, tensorflow, jax"
     names = ", ".join(frameworks)
-    if "children" in ended.seen:
-        return f"{what}: it works in processes of its own, and only the first one is observed"
-    if "backward" in ended.seen:
-        return f"{what}: gradients were computed ({names}), but no optimizer took a step"
-    if "forward" in ended.seen:
-        return f"{what}: a model ran ({names}), but no gradient was computed"
+    reasons = {
+        "children": "it works in processes of its own, and only the first one is observed",
+        "traced": "its optimizer steps within a compiled function, where no step can be seen; "
+        "add outpace.step(samples=…, loss=…) to the loop",
+        "backward": f"gradients were computed ({names}), but no optimizer took a step",
+        "forward": f"a model ran ({names}), but no gradient was computed",
+    }
+    for seen, reason in reasons.items():
+        if seen in ended.seen:
+            return f"{what}: {reason}"
     if "jax" in frameworks:
         return f"{what}: of a plain JAX loop, tell each step with outpace.step(samples=…, loss=…)"
     return f"{what}: it imports {names}, but no model was trained"

@@ -1,7 +1,8 @@
 """``fit`` and ``train_on_batch``: each call of the train function is a step, or several in one graph.
 
-Nothing is added to the callbacks of a script. A step's values are read where Keras itself has just read those of
-the same step, in the same thread; so a step is reported a little after it ended, with the time of its end.
+Nothing is added to the callbacks of a script. A step's values are read where Keras itself has just read those
+of the same step, in the same thread; so a step is reported a little after it ended, with the time of its end.
+With several steps per execution, the loss recorded is that of the last of them.
 """
 
 from __future__ import annotations
@@ -13,46 +14,12 @@ from typing import Any
 import keras
 
 from outpace.observe.keras import taps
-from outpace.observe.keras.losses import EpochMean, number
+from outpace.observe.keras.execution import Execution
+from outpace.observe.keras.losses import EpochMean
 from outpace.observe.keras.places import tell_place
 from outpace.observe.keras.sizes import Counted, split
 from outpace.patch import around
 from outpace.watch import Watch
-
-
-class Execution:
-    """One call of a train function."""
-
-    def __init__(self, start: float) -> None:
-        self.start = start
-        self.end = start
-        self.interrupted = False
-        self.sizes: list[int | None] = []
-        self.replicas = 1
-        self.expected_steps = 1
-        self.logs: Any = None
-        self.loss: Any = None
-        self.count: Any = None
-        self.mean: EpochMean | None = None
-        """Where the step's own loss is not to be had: the mean to take it out of."""
-        self.counted = [0, 0]
-        """Samples and steps before; shared by the executions of a train function that adds them up."""
-        self.settled = False
-
-    def settle(self) -> None:
-        """Read the values, which the framework has ready."""
-        if self.settled:
-            return
-        try:
-            if self.loss is None and self.mean is not None and self.logs:
-                self.loss = number(self.logs["loss"])
-            elif self.loss is not None:
-                self.mean, self.loss = None, number(self.loss)
-            self.count = None if self.count is None else [float(value) for value in _flat(self.count)]
-        except Exception:
-            self.loss = self.count = None
-        self.logs = None
-        self.settled = True
 
 
 class Fit:
@@ -108,7 +75,9 @@ class Fit:
             self.watch.note(f"Keras is not fully observed here ({type(error).__name__}: {error})")
             return None
 
-    def _make_train_function(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _make_train_function(
+        self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         attributes = vars(model)
         own = attributes.get("train_step")
         tapped = self.quietly(self._tapped, model)
@@ -284,11 +253,6 @@ class Fit:
         if not self.placed and variables:
             tell_place(self.watch, variables[0])
             self.placed = True
-
-
-def _flat(count: Any) -> list[Any]:
-    values = count.numpy()
-    return list(values.reshape(-1)) if values.ndim else [values]
 
 
 def _without_ours(result: Any) -> Any:

@@ -74,7 +74,7 @@ class Graphs:
         """What was traced during the running call."""
 
     def install(self) -> None:
-        """Stand around tapes, functions and iterators, and hear of models and optimizers met while tracing."""
+        """Stand around tapes, functions, iterators; hear of models and optimizers met while tracing."""
         around(Function, "__call__", self._function)
         around(tensorflow.GradientTape, "__enter__", self._tape_enters)
         around(tensorflow.GradientTape, "__exit__", self._tape_leaves)
@@ -91,7 +91,9 @@ class Graphs:
         self.loops.tapes = max(self.loops.tapes - 1, 0)
         return original(tape, *raised)
 
-    def _gradient(self, original: Callable[..., Any], tape: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+    def _gradient(
+        self, original: Callable[..., Any], tape: Any, target: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         result = original(tape, target, *args, **kwargs)
         if not self.fit.inside:
             self.fit.quietly(self._computed, target)
@@ -198,7 +200,9 @@ class Graphs:
         begin = started if watch.last_end is None else max(watch.last_end, started)
         for index in range(steps):
             watch.step(
-                witness="keras", samples=size, at=begin + (end - begin) * (index + 1) / steps,
+                witness="keras",
+                samples=size,
+                at=begin + (end - begin) * (index + 1) / steps,
                 interrupted=self.loops.part.interrupted and index == 0,
             )
         self.loops.part.interrupted = False

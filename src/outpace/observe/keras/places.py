@@ -40,7 +40,9 @@ def accelerators() -> dict[str, str]:
         import jax
 
         return {
-            jax_id(device): str(device.device_kind) for device in jax.local_devices() if device.platform != "cpu"
+            jax_id(device): str(device.device_kind)
+            for device in jax.local_devices()
+            if device.platform != "cpu"
         }
     return _of_torch() if backend == "torch" else {}
 
@@ -70,12 +72,14 @@ def _of_torch() -> dict[str, str]:
 
 def jax_id(device: Any) -> str:
     """A JAX device as scripts of other frameworks say it: ``cuda:0``."""
-    kind = {"gpu": "cuda", "rocm": "cuda", "metal": "mps"}.get(device.platform.lower(), device.platform.lower())
+    kind = {"gpu": "cuda", "rocm": "cuda", "metal": "mps"}.get(
+        device.platform.lower(), device.platform.lower()
+    )
     return kind if kind in ("cpu", "mps") else f"{kind}:{getattr(device, 'local_hardware_id', None) or 0}"
 
 
 def common_id(name: str) -> str:
-    """TensorFlow's and PyTorch's names (``/physical_device:GPU:0``, ``…/device:GPU:0``, ``cuda:0``) as ``cuda:0``."""
+    """TensorFlow's and PyTorch's names (``/physical_device:GPU:0``, ``cuda:0``) as ``cuda:0``."""
     kind, _, index = name.rpartition("device:")[2].lower().partition(":")
     kind = {"gpu": "cuda"}.get(kind, kind)
     return kind if kind in ("cpu", "mps") else f"{kind}:{index or 0}"
@@ -96,16 +100,18 @@ def check_asked(asked: str) -> None:
     try:
         found = accelerators()
     except RuntimeError as error:  # JAX has a plug-in for the card, and the driver fails
-        raise OutpaceError(f"no {asked} device: {error}".splitlines()[0], "is the driver installed?") from error
+        raise OutpaceError(
+            f"no {asked} device: {error}".splitlines()[0], "is the driver installed?"
+        ) from error
     if not any(id_.partition(":")[0] == kind for id_ in found):
         raise OutpaceError(
             f"Keras on {backend} sees no {asked} device",
-            f"install {backend} for this card, choose another back-end with KERAS_BACKEND, or use --device auto",
+            f"install {backend} for this card, set another KERAS_BACKEND, or use --device auto",
         )
 
 
 def tell_place(watch: Watch, variable: Any) -> None:
-    """Tell *watch* where *variable* of the model lives, and warn when an accelerator stands idle beside it."""
+    """Tell *watch* where *variable* of the model lives, and warn when an accelerator stands idle."""
     value = getattr(variable, "value", variable)
     value = value() if callable(value) else value
     device = value.device

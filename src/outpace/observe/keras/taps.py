@@ -39,7 +39,7 @@ class Seen:
         _open.seen = self._outer
 
     def loss(self, logs: dict[str, Any], usable: Callable[[Any], bool]) -> Any:
-        """The step's own loss: of ``loss``, else the sum of all that end so; ``None`` where it is not known."""
+        """The step's own loss: ``loss``, else the sum of all that end so; ``None`` if not known."""
         names = ["loss"] if "loss" in logs else [name for name in logs if str(name).endswith("loss")]
         found = [self._own(logs[name]) for name in names]
         if not found or any(value is None or not usable(value) for value in found):
@@ -141,7 +141,7 @@ def jax_step(train_step: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 def torch_loss(seen: Seen, logs: Any) -> Any:
     """The loss of a step that has run."""
-    loss = seen.loss(logs, lambda _value: True) if isinstance(logs, dict) else None
+    loss: Any = seen.loss(logs, lambda _value: True) if isinstance(logs, dict) else None
     return loss.detach() if hasattr(loss, "detach") else loss
 
 

@@ -158,7 +158,8 @@ class Hooks:
             data.trained = True
             self.epoch += 1
             self.batches_per_step = 0
-            self.watch.progress(epoch=self.epoch)
+            if self.watch.witness in (None, "torch"):  # a stronger witness counts epochs better
+                self.watch.progress(epoch=self.epoch)
 
     def _optimizer_enters(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if torch.compiler.is_compiling():
