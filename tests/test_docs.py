@@ -38,9 +38,8 @@ def test_shown_commands_exist(document: str, command: str) -> None:
         ends = [index for index, word in enumerate(words) if word in scripts.names() or word.endswith(".py")]
         assert ends, f"{document}: {command} names no target"
         before_target = words[1 : ends[0]]
-    done = subprocess.run(
-        [sys.executable, "-m", "outpace", *before_target, "--help"], capture_output=True, text=True, check=False
-    )
+    asked = [sys.executable, "-m", "outpace", *before_target, "--help"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{document}: {command}: {done.stderr}"
 
 

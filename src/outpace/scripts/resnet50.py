@@ -1,4 +1,5 @@
 """ResNet-50 on synthetic images, for measuring and predicting (PyTorch)."""
+# mypy: allow-untyped-calls, disable-error-code="import-not-found, no-any-return, call-arg"
 
 import argparse
 import importlib.util
@@ -27,12 +28,14 @@ def network() -> nn.Module:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="synthetic", choices=["synthetic"])
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=100, help="steps per epoch")
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--lr", type=float, default=0.1)
-    parser.add_argument("--image-size", type=int, default=224)
+    parser.add_argument(
+        "--data", default="synthetic", choices=["synthetic"], help="random, of the right shape"
+    )
+    parser.add_argument("--epochs", type=int, default=1, help="default: 1")
+    parser.add_argument("--steps", type=int, default=100, help="steps per epoch, default: 100")
+    parser.add_argument("--batch-size", type=int, default=32, help="default: 32")
+    parser.add_argument("--lr", type=float, default=0.1, help="default: 0.1")
+    parser.add_argument("--image-size", type=int, default=224, help="default: 224")
     args = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "xpu" if torch.xpu.is_available() else "cpu"
     if torch.backends.mps.is_available():
@@ -50,7 +53,9 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             if step % 100 == 0 and not sys.stdout.isatty():
-                print(f"Train Epoch: {epoch} [{step}/{args.steps}]  Loss: {loss.item():.6f}", flush=True)
+                done, total = step * args.batch_size, args.steps * args.batch_size
+                share = f"{done}/{total} ({100 * step / args.steps:.0f}%)"
+                print(f"Train Epoch: {epoch} [{share}]  Loss: {loss.item():.6f}", flush=True)
 
 
 if __name__ == "__main__":
