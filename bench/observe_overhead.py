@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as module_globals
 from torch.optim import optimizer as optimizer_globals
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from outpace import data, host, protocol, worker
@@ -76,10 +76,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=64)
     args = parser.parse_args()
-    digits = data.mnist("sample")
-    loader = DataLoader(
-        cnn.dataset(digits.train_images, digits.train_labels), args.batch_size, shuffle=True, drop_last=True
-    )
+    images, labels, _, _ = map(torch.from_numpy, data.mnist("sample"))
+    train_set = TensorDataset(cnn.normalized(images), labels)
+    loader = DataLoader(train_set, args.batch_size, shuffle=True, drop_last=True)
     model = cnn.network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     set_observing = switch()

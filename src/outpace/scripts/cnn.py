@@ -1,5 +1,4 @@
 """LeNet-style CNN on MNIST (PyTorch)."""
-# mypy: allow-untyped-calls, disable-error-code="arg-type"
 
 import argparse
 import sys

@@ -1,5 +1,4 @@
 """ResNet-50 on synthetic images, for measuring and predicting (PyTorch)."""
-# mypy: allow-untyped-calls, disable-error-code="import-not-found, no-any-return, call-arg"
 
 import argparse
 import importlib.util
