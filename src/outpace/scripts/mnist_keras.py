@@ -1,5 +1,4 @@
 """Small CNN on MNIST (Keras 3 on TensorFlow, JAX or PyTorch)."""
-# mypy: allow-subclassing-any, disable-error-code="name-defined"
 
 import argparse
 import importlib.util
