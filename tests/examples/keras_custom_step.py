@@ -1,5 +1,5 @@
 """Models with a train step of their own, several inputs, two optimizers."""
-# ruff: noqa: ARG, B905, RUF012
+# ruff: noqa: ARG001, ARG002, B905, RUF012
 
 import keras
 import numpy as np

@@ -1,5 +1,5 @@
 """Every kind of data that ``fit`` takes; prints each step's loss as computed by hand, and the weights."""
-# ruff: noqa: ARG, B905, RUF012
+# ruff: noqa: ARG001, ARG002, B905, RUF012
 
 import os
 

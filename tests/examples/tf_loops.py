@@ -1,5 +1,5 @@
 """Custom loops on TensorFlow, eager and in graphs; prints the losses that the script itself sees."""
-# ruff: noqa: ARG, B905, RUF012
+# ruff: noqa: ARG001, ARG002, B905, RUF012
 
 import keras
 import numpy as np
