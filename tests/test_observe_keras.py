@@ -47,7 +47,7 @@ SEEN = {
         ("keras_fit.py", backend): (
             FIT[backend],
             [3, 6, 35 if backend == "torch" else 40],
-            2 if backend == "torch" else 1,
+            1,
         )
         for backend in BACKENDS
     },
