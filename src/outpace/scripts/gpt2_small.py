@@ -5,6 +5,7 @@ import importlib.util
 import sys
 
 import torch
+from torch.nn import functional as F
 
 
 def main() -> None:
@@ -25,7 +26,7 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "xpu" if torch.xpu.is_available() else "cpu"
     if torch.backends.mps.is_available():
         device = "mps"
-    config = GPT2Config(n_positions=max(1024, args.sequence_length), use_cache=False, loss_type="ForCausalLM")
+    config = GPT2Config(n_positions=max(1024, args.sequence_length), use_cache=False)
     with torch.device(device):  # make the weights where they will be used
         model = GPT2LMHeadModel(config).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
@@ -34,7 +35,8 @@ def main() -> None:
     for epoch in range(1, args.epochs + 1):
         for step in range(args.steps):
             optimizer.zero_grad()
-            loss = model(tokens, labels=tokens).loss
+            logits = model(tokens).logits[:, :-1]  # each position predicts the next token
+            loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
             loss.backward()
             optimizer.step()
             if step % 100 == 0 and not sys.stdout.isatty():
