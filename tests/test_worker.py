@@ -170,11 +170,14 @@ def test_no_training_outlives_us(tmp_path: Path) -> None:
 
 
 def test_a_child_left_behind_does_not_hold_us(tmp_path: Path) -> None:
-    left = "import os, time\nif os.fork() == 0:\n    time.sleep(8)\n    os._exit(0)\n"
+    left = "import os, time\nif os.fork() == 0:\n    time.sleep(40)\n    os._exit(0)\n"
     process, record = start(tmp_path, TRAINS + left)
-    assert process.wait(timeout=6) == 0
+    assert process.wait(timeout=30) == 0
     assert read(record, Run).state == "done"
-    process.communicate()  # the child holds the pipe
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()  # the child still holds the other end
+    process.stderr.close()
 
 
 def test_an_observer_that_fails_does_not_cost_the_training(observed: Observed) -> None:
