@@ -95,6 +95,8 @@ def test_options_after_the_target_are_the_scripts(cli: Cli, script: Path) -> Non
         (["train", "--device", "gpu", "cnn"], "unknown device 'gpu'"),
         (["train", "--seed", "x", "cnn"], "--seed"),
         (["train", "--seed", "-1", "cnn"], "--seed"),
+        (["train", "--seed", "99999999999999999999", "cnn"], "--seed"),
+        (["train", ""], "an empty target"),
         (["train"], "target"),
         (["no-such-verb"], "no-such-verb"),
         (["train", "--no-such-option", "cnn"], "--no-such-option"),
@@ -144,6 +146,16 @@ def test_devices(cli: Cli) -> None:
     assert "torch" in done.stdout
     assert "cpu" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
+    found = json.loads(cli("devices", "--json").stdout)
+    assert found["host"]["cores"] > 0
+    assert {answer["framework"] for answer in found["frameworks"]} >= {"torch", "keras", "jax"}
+
+
+def test_the_help_of_a_script_is_no_failed_training(cli: Cli) -> None:
+    done = cli("train", "cnn", "--help")
+    assert done.returncode == 0
+    assert "--batch-size" in done.stdout
+    assert done.stderr == ""
 
 
 def test_on_a_terminal_the_script_sees_one_and_the_result_follows(script: Path, tmp_path: Path) -> None:

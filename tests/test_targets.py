@@ -47,6 +47,12 @@ def test_did_you_mean_a_file(tmp_path: Path) -> None:
     assert caught.value.hint == f"did you mean {tmp_path / 'train.py'}?"
 
 
+@pytest.mark.parametrize("nothing", ["", "  "])
+def test_nothing_is_no_target(nothing: str) -> None:
+    with pytest.raises(UsageError, match="an empty target"):
+        targets.find(nothing)
+
+
 def test_a_folder_is_not_a_script(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder without"):
         targets.find(str(tmp_path))

@@ -55,6 +55,12 @@ def test_one_card_tells_its_sources() -> None:
     assert "source of memory" in shown
 
 
+def test_a_card_named_twice_is_one() -> None:
+    found = cards(["t4", "Tesla T4"])
+    assert isinstance(found, Comparison)
+    assert [card.name for card in found.cards] == ["t4"]
+
+
 def test_own_prices_win() -> None:
     found = cards(["l4"], own=["l4=0.123"])
     assert isinstance(found, Comparison)

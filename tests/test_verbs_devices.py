@@ -56,7 +56,7 @@ def test_as_text() -> None:
             framework="torch", devices=[verb.known(A100), Device(framework="torch", id="cpu", name="a CPU")]
         ),
     ]
-    shown = text.devices(answers, HOST)
+    shown = text.devices(verb.Found(host=HOST, frameworks=answers))
     assert "jax: JAX is not installed" in shown
     assert "cuda:0  NVIDIA A100-SXM4-40GB, CUDA 12.8" in shown
     assert "card    a100-sxm-40gb" in shown

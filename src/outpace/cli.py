@@ -73,7 +73,9 @@ def train(
         str,
         typer.Option(help="auto, cpu, cuda[:N], xpu[:N] or mps; moves a script that never leaves the CPU."),
     ] = "auto",
-    seed: Annotated[int | None, typer.Option(help="Seed Python, NumPy and the framework.", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed Python, NumPy and the framework.", min=0, max=2**32 - 1)
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the record here.")] = None,
     json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no result of ours.")] = False,
@@ -124,14 +126,13 @@ def devices(json: Json = False) -> None:
     """What is here to train on, as each installed framework sees it."""
     from outpace.verbs.devices import devices as ask
 
-    answers = ask()
+    found = ask()
     if json:
-        _print_json(answers)
+        _print_json(found)
         return
-    from outpace import host
     from outpace.report import text
 
-    print(text.devices(answers, host.here()))
+    print(text.devices(found))
 
 
 @app.command()

@@ -18,6 +18,10 @@ def find(target: str) -> Path:
     if target in scripts.names():
         return scripts.find(target)
     path = Path(target)
+    if not target.strip():
+        raise UsageError(
+            "an empty target", f"a path of a training script, or one of {', '.join(scripts.names())}"
+        )
     if path.is_file():
         return path.resolve()
     if path.is_dir() and (path / "__main__.py").is_file():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from outpace import stats, units
-from outpace.records import Device, Host, Run
+from outpace.records import Device, Run
 from outpace.runs import Summary
-from outpace.verbs.devices import Answer
+from outpace.verbs.devices import Found
 
 
 def run_result(run: Run) -> str:
@@ -47,9 +47,10 @@ def run_line(run: Summary) -> str:
     return f"{when}  {target:<20.20}  {run.state:<11} {run.steps:>7,} steps {rate:>17}  {run.device or '-'}"
 
 
-def devices(answers: Sequence[Answer], machine: Host) -> str:
+def devices(found: Found) -> str:
     """What each framework sees, and what is known of it; the CPU once, since all see the same."""
     lines = []
+    machine, answers = found.host, found.frameworks
     for answer in answers:
         lines.append(answer.framework + (f": {answer.why_not}" if answer.why_not else ""))
         for device in answer.devices:

@@ -70,7 +70,7 @@ def cards(
         return Listed(**msgspec.structs.asdict(card), price=prices.price_of(card, own_prices, offers))
 
     if names:
-        chosen = [find(name) for name in names]
+        chosen = list({card.name: card for card in map(find, names)}.values())
         both = compare(chosen)
         return Comparison(cards=list(map(listed, chosen)), facts=both.facts, meanings=both.meanings)
     memory_bytes = round(memory_gib * GIB) if memory_gib is not None else None

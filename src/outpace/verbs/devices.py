@@ -9,7 +9,7 @@ import sys
 import msgspec
 
 from outpace import cards, host, meters, observe
-from outpace.records import Device
+from outpace.records import Device, Host
 
 #: A framework that takes longer than this to name its devices is hanging in a driver.
 TIMEOUT_SECONDS = 120
@@ -23,10 +23,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str | None = None
 
 
-def devices() -> list[Answer]:
-    """What each installed framework sees. Each is asked in a process of its own: two in one get in each
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """This machine, and what each framework sees of it."""
+
+    host: Host
+    frameworks: list[Answer]
+
+
+def devices() -> Found:
+    """What is here to train on. Each framework is asked in a process of its own: two in one get in each
     other's way over memory."""
-    return [_ask(name) for name in observe.names()]
+    return Found(host=host.here(), frameworks=[_ask(name) for name in observe.names()])
 
 
 def _ask(name: str) -> Answer:

@@ -90,11 +90,15 @@ def train(
         stdout_to_stderr=stdout_to_stderr,
     )
     seconds = (datetime.now(timezone.utc) - began).total_seconds()
-    run = collector.record(**how_it_ended(collector, exit_, seconds, Path(target).name))
+    asked_for_help = not {"-h", "--help"}.isdisjoint(args)
+    end = how_it_ended(collector, exit_, seconds, Path(target).name, may_take_no_step=asked_for_help)
+    run = collector.record(**end)
     return run, runs.save(run, save)
 
 
-def how_it_ended(collector: Collector, exit_: launch.Exit, seconds: float, script: str) -> dict[str, Any]:
+def how_it_ended(
+    collector: Collector, exit_: launch.Exit, seconds: float, script: str, *, may_take_no_step: bool = False
+) -> dict[str, Any]:
     """The fields of the record that say how the run ended, where the parent knows more than the worker."""
     ended = collector.ended
     if ended is None:
@@ -103,7 +107,7 @@ def how_it_ended(collector: Collector, exit_: launch.Exit, seconds: float, scrip
         if exit_.code == 0:
             return {"state": "done", "exit_code": 0, "seconds": seconds}
         return {"state": "killed", "exit_code": 1, "seconds": seconds, "error": _cause_of_death(exit_.code)}
-    if ended.state == "done" and not collector.ends:
+    if ended.state == "done" and not collector.ends and not may_take_no_step:
         return {"state": "failed", "exit_code": 1, "error": no_step_seen(script, ended, collector.frameworks)}
     return {}
 
