@@ -36,6 +36,15 @@ def test_a_script_that_raises_shows_its_own_traceback_only(observed: Observed) -
     assert lines[-1] == "error: script.py: ValueError: a bad value"
 
 
+def test_an_error_that_cannot_be_printed(observed: Observed) -> None:
+    run, done = observed(
+        TRAINS + "class Odd(Exception):\n    def __str__(self): raise ValueError\nraise Odd('x')\n"
+    )
+    assert (run.state, run.steps) == ("failed", 3)
+    assert done.stderr.splitlines()[-1] == "error: script.py: Odd"
+    assert "outpace/worker" not in done.stderr
+
+
 def test_a_syntax_error_is_the_scripts_own(observed: Observed) -> None:
     _, done = observed("print('x')\nfor\n")
     assert done.returncode == 1
@@ -52,7 +61,7 @@ def test_a_syntax_error_is_the_scripts_own(observed: Observed) -> None:
         ("sys.exit(3)", 1, "failed"),
         ("sys.exit('no data here')", 1, "failed"),
         ("import os; sys.stdout.flush(); os._exit(0)", 0, "done"),
-        ("import os; os._exit(7)", 1, "killed"),
+        ("import os; os._exit(7)", 1, "failed"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 1, "killed"),
     ],
 )
@@ -64,6 +73,42 @@ def test_ways_to_leave(leaving: str, code: int, state: str, observed: Observed) 
     assert "outpace/" not in done.stderr
     if "no data" in leaving:
         assert "error: script.py: no data here" in done.stderr
+
+
+SUDDEN = "for _ in range(4): outpace.step(samples=2)\n"
+
+
+@pytest.mark.parametrize(
+    ("leaving", "note"),
+    [
+        ("import os; os._exit(0)", None),
+        ("import os; os.execv(sys.executable, [sys.executable, '-c', 'pass'])", "replaced itself"),
+        ("import os; os.execlp('true', 'true')", "replaced itself"),
+    ],
+)
+def test_no_step_is_lost_by_a_sudden_end(leaving: str, note: str | None, observed: Observed) -> None:
+    run, done = observed(f"{TRAINS}{SUDDEN}{leaving}\n")
+    assert done.returncode == 0, done.stderr
+    assert run.steps == 7
+    assert (note in str(run.notes)) if note else not run.notes
+
+
+def test_a_script_that_closes_what_it_did_not_open_is_still_heard(observed: Observed) -> None:
+    run, _ = observed(f"{TRAINS}import os; os.closerange(3, 256)\n{SUDDEN}")
+    assert run.steps == 7
+
+
+def test_threads_left_running_are_waited_for(observed: Observed) -> None:
+    run, _ = observed("""
+import outpace, threading, time
+def work():
+    time.sleep(0.5)
+    for _ in range(5):
+        outpace.step(samples=2)
+threading.Thread(target=work).start()
+""")
+    assert run.state == "done"
+    assert run.steps == 5
 
 
 def test_killed_for_memory_is_said(observed: Observed) -> None:

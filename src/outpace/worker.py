@@ -9,6 +9,7 @@ import random
 import runpy
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType, ModuleType, TracebackType
@@ -19,6 +20,7 @@ import wrapt
 
 from outpace import observe, protocol, watch
 from outpace.errors import OutpaceError
+from outpace.patch import around
 
 #: The extra of ours that brings a framework in a version that we know.
 EXTRAS = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow", "jax": "jax"}
@@ -30,19 +32,41 @@ VERSIONED = (
 )
 
 
+#: Above the numbers that scripts close when they close all they did not open.
+CHANNEL_FLOOR = 1000
+
+
 def main() -> int:
     """Run the job in ``OUTPACE_JOB``; returns the exit code of the process."""
     job = msgspec.json.decode(os.environ.pop(protocol.JOB_VARIABLE), type=protocol.Job)
-    os.set_inheritable(job.events_fd, False)
     die_with_parent()
     signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGINT, _interrupt)
-    observed = watch.Watch(sender(job.events_fd), job)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
+    observed = watch.Watch(sender(_out_of_the_way(job.events_fd)), job)
     watch.current = observed
     _seed_when_imported(job.seed)
     _attach_when_imported(observed)
+    _last_words_before_sudden_ends(observed)
     ended = _run_script(job, observed)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _say_goodbye(observed, ended)
+    return ended.exit_code
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """*descriptor* under a high number, not inherited by programs that the script starts."""
+    import fcntl
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    floor = CHANNEL_FLOOR if limit == resource.RLIM_INFINITY else min(CHANNEL_FLOOR, limit - 1)
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, floor)
+    os.close(descriptor)
+    return moved
+
+
+def _say_goodbye(observed: watch.Watch, ended: protocol.Ended) -> None:
+    """Send what is left, and how it ended."""
     with contextlib.suppress(Exception):
         observed.close()
     if _children_worked():
@@ -59,7 +83,26 @@ def main() -> int:
             peak_bytes_source=peak[1] if peak else None,
         )
     )
-    return ended.exit_code
+
+
+def _last_words_before_sudden_ends(observed: watch.Watch) -> None:
+    """``os._exit`` and ``exec`` end the script without coming back to us: report before they do."""
+    own = os.getpid()
+
+    def leave(original: Callable[..., Any], code: int) -> None:
+        if os.getpid() == own:
+            _say_goodbye(observed, _left(observed, code))
+        original(code)
+
+    def replace(original: Callable[..., Any], *args: Any) -> None:
+        if os.getpid() == own:
+            observed.note("the script replaced itself by another program, which is not observed")
+            _say_goodbye(observed, _ended(observed, "done", None))
+        original(*args)
+
+    around(os, "_exit", leave)
+    around(os, "execv", replace)
+    around(os, "execve", replace)
 
 
 def sender(descriptor: int) -> Callable[[protocol.Event], None]:
@@ -99,6 +142,7 @@ def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
     sys.path[0] = str(Path(script).resolve().parent)
     try:
         runpy.run_path(script, run_name="__main__")
+        _wait_for_threads()
     except OutpaceError as error:
         return _ended(observed, "failed", error.what, hint=error.hint, exit_code=error.exit_code)
     except KeyboardInterrupt:
@@ -107,14 +151,15 @@ def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
         return _left(observed, leaving.code)
     except BaseException as error:
         _print_own_traceback(error, script)
-        return _ended(
-            observed,
-            "failed",
-            f"{type(error).__name__}: {error}".splitlines()[0],
-            hint=_hint(error),
-            exit_code=1,
-        )
+        return _ended(observed, "failed", _in_one_line(error), hint=_hint(error), exit_code=1)
     return _ended(observed, "done", None)
+
+
+def _wait_for_threads() -> None:
+    """Threads that the script leaves behind belong to it, as without us; they may be what trains."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 def _ended(
@@ -128,7 +173,7 @@ def _left(observed: watch.Watch, code: Any) -> protocol.Ended:
     if code is None or code == 0:
         return _ended(observed, "done", None)
     if isinstance(code, int):
-        return _ended(observed, "failed", f"the script ended with exit code {code}", exit_code=1)
+        return _ended(observed, "failed", f"the script ended with exit code {int(code)}", exit_code=1)
     first, *more = str(code).splitlines() or ["the script ended itself"]
     if more:  # one line the parent will print
         print(code, file=sys.stderr)
@@ -143,9 +188,19 @@ def _print_own_traceback(error: BaseException, script: str) -> None:
     sys.excepthook(type(error), error.with_traceback(trace), trace)
 
 
+def _in_one_line(error: BaseException) -> str:
+    """Kind and first line of an error, whatever its ``__str__`` does."""
+    kind = type(error).__name__
+    try:
+        first = str(error).partition("\n")[0]
+    except Exception:
+        return kind
+    return f"{kind}: {first}" if first else kind
+
+
 def _hint(error: BaseException) -> str | None:
     """A way out of errors that come from the machine rather than from the script."""
-    text = str(error)
+    text = _in_one_line(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = error.name.partition(".")[0]
         return f'pip install "outpace[{EXTRAS[missing]}]"' if missing in EXTRAS else f"pip install {missing}"
