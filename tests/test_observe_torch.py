@@ -179,6 +179,91 @@ for _ in range(5):
     assert run.step_samples == [(6, 5)]
 
 
+LOADER = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.randn(100, 3)), 16)
+model = torch.nn.Linear(3, 1)
+for (x,) in loader:
+"""
+
+
+def test_an_optimizer_made_anew_each_step(observed: Observed) -> None:
+    step = """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(x).sum().backward()
+    optimizer.step()
+    kept.append(optimizer)
+"""
+    run, _ = observed("kept = []\n" + LOADER + step)
+    assert run.step_samples == [(16, 6), (4, 1)]
+
+
+def test_a_batch_that_failed_is_not_counted(observed: Observed) -> None:
+    step = """
+    try:
+        model(x[:, :2] if len(x) == 16 and fresh else x).sum().backward()
+    except RuntimeError:
+        fresh = False
+        continue
+    optimizer.step()
+"""
+    start = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfresh = True\nfor (x,) in loader:"
+    run, _ = observed(LOADER.replace("for (x,) in loader:", start) + step)
+    assert run.step_samples == [(16, 5), (4, 1)]
+
+
+def test_an_optimizer_per_parameter_that_steps_within_backward(observed: Observed) -> None:
+    hooks = """
+optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+for p in model.parameters():
+    p.register_post_accumulate_grad_hook(lambda p: optimizers[p].step())
+for (x,) in loader:
+    model(x).sum().backward()
+"""
+    run, _ = observed(LOADER.replace("for (x,) in loader:\n", "") + hooks)
+    assert run.step_samples == [(16, 6), (4, 1)]
+    assert len(run.losses) == 7
+
+
+def test_updates_by_hand_are_steps(observed: Observed) -> None:
+    step = """
+    loss = model(x).square().mean()
+    loss.backward()
+    with torch.no_grad():
+        for p in model.parameters():
+            p -= 0.01 * p.grad
+            p.grad = None
+    print(f"LOSS {loss.item():.9f}")
+"""
+    run, done = observed(LOADER + step)
+    assert run.step_samples == [(16, 6), (4, 1)]
+    assert any("each gradient is taken for a step" in note for note in run.notes)
+    assert run.losses == pytest.approx([float(x.split()[1]) for x in done.stdout.splitlines() if "LOSS" in x])
+
+
+def test_a_training_step_compiled_whole(observed: Observed) -> None:
+    step = """
+    train_step(x)
+"""
+    whole = """
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+@torch.compile(backend="aot_eager")
+def train_step(x):
+    optimizer.zero_grad()
+    loss = model(x).square().mean()
+    loss.backward()
+    optimizer.step()
+for (x,) in loader:
+"""
+    run, done = observed(LOADER.replace("for (x,) in loader:", whole) + step)
+    assert done.returncode == 0, done.stderr
+    assert run.steps == 7
+    assert run.samples == 100
+    assert "recompile" not in done.stderr
+    assert "outpace/observe" not in done.stderr
+
+
 def test_losses_that_are_not_finite(observed: Observed) -> None:
     run, done = observed("""
 import torch

@@ -93,7 +93,7 @@ def run(
         on_tick: called about ten times a second.
         stdout_to_stderr: keep this process' standard output free of the script's.
 
-    A first SIGINT or SIGTERM is passed on to the script, a second one ends it, a third one kills it.
+    A first SIGINT or SIGTERM interrupts the script, a second one kills it.
     """
     read_end, write_end = os.pipe()
     job = protocol.Job(
@@ -195,7 +195,7 @@ def _signals_passed_on(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
 
     def stop(number: int, _frame: FrameType | None) -> None:
         came.append(number)
-        send((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)[min(len(came), 3) - 1])
+        send(signal.SIGINT if len(came) == 1 else signal.SIGKILL)
 
     def suspend(_number: int, _frame: FrameType | None) -> None:
         send(signal.SIGSTOP)

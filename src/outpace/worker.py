@@ -132,7 +132,15 @@ def die_with_parent() -> None:
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
+#: A script that goes on after its interruption, with nobody left to see it, has this long.
+GRACE_SECONDS = 10.0
+
+
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    if os.getppid() == 1:  # the parent is gone
+        killer = threading.Timer(GRACE_SECONDS, os.kill, (os.getpid(), signal.SIGKILL))
+        killer.daemon = True
+        killer.start()
     raise KeyboardInterrupt
 
 

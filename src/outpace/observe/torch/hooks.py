@@ -8,6 +8,7 @@ optimizer step: the modules inside run at full speed, and a compiled model never
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -50,6 +51,10 @@ class Hooks:
         self.optimizer_depth = 0
         self.optimizer_steps = 0
         self.closure_counted = False
+        self.without_optimizer: list[Part] = []
+        """Gradients so far, while no optimizer has stepped (updates by hand, or within compiled code)."""
+        self.thread = 0
+        """The thread that called the model last."""
         self.placed = False
         self.skips: torch.Tensor | None = None
         self._hook_id = -1
@@ -65,11 +70,16 @@ class Hooks:
         around(torch.amp.GradScaler, "scale", self._scale)
         around(torch.amp.GradScaler, "step", self._scaler_step)
         wrapt.register_post_import_hook(self._wrap_compiled_modules, "torch._dynamo.eval_frame")
+        wrapt.register_post_import_hook(_keep_compilers_out, "torch._dynamo")
         self.watch.before_end.append(self.finish)
 
     def finish(self) -> None:
         """The script is over: close the open round, read what loss scaling skipped."""
         self.rounds.finish()
+        if len(self.without_optimizer) > 1 and not self.optimizer_steps:
+            self.watch.note("no step of an optimizer could be seen; each gradient is taken for a step")
+            for part in self.without_optimizer:
+                self._close_step([part])
         if self.skips is not None:
             self.watch.skipped_steps += int(self.skips.item())
             self.skips = None
@@ -100,7 +110,11 @@ class Hooks:
         self.optimizer_depth = 0  # an optimizer that raised never left
         self.current = getattr(iterator, "_outpace_pass", None)
         if self.current is not None:
-            self.current.unused.append(batches.size(batch))
+            unused = self.current.unused
+            if unused and self.called_with and self.thread == threading.get_ident():
+                unused.popleft()  # the model was called with it, and no gradient came of it: it failed
+                self.called_with = 0
+            unused.append(batches.size(batch))
         self._arm()
         return self.placement.batch(batch) if self.placement else batch
 
@@ -115,6 +129,7 @@ class Hooks:
             self.watch.seen.add("forward")
             self.watch.begin()
             self.called_with = max(self.called_with, size)
+            self.thread = threading.get_ident()
         else:
             unused = self.current.unused if self.current is not None else None
             self.evaluated = (unused.popleft() if unused else None) or size
@@ -122,7 +137,7 @@ class Hooks:
         return inputs if self.placement is not None else None
 
     def _backward(self, original: Callable[..., Any], tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(tensors, *args, **kwargs)
+        # counted before, since optimizers may step while the gradients come (one per parameter)
         self.watch.seen.add("backward")
         self.watch.begin()
         if not self.placed and isinstance(tensors, torch.Tensor):
@@ -136,8 +151,28 @@ class Hooks:
                 self.part.losses.append(loss)
         self.closure_counted = self.optimizer_depth > 0
         self.called_with = self.evaluated = 0
+        result = original(tensors, *args, **kwargs)
+        if not self.optimizer_steps:
+            self._gradient_without_optimizer()
         self._arm()
         return result
+
+    def _gradient_without_optimizer(self) -> None:
+        """No optimizer has been seen yet: perhaps none will be, and this was the step."""
+        part = self.part
+        seen = sum(earlier.fetched for earlier in self.without_optimizer)
+        forwarded = sum(earlier.forwarded for earlier in self.without_optimizer)
+        batches_seen = sum(earlier.batches for earlier in self.without_optimizer)
+        losses_seen = sum(len(earlier.losses) for earlier in self.without_optimizer)
+        self.without_optimizer.append(
+            Part(
+                at=self.watch.now(),
+                batches=part.batches - batches_seen,
+                fetched=part.fetched - seen,
+                forwarded=part.forwarded - forwarded,
+                losses=part.losses[losses_seen:],
+            )
+        )
 
     def _count_samples(self) -> None:
         """Gradients were computed: of which samples?"""
@@ -179,7 +214,8 @@ class Hooks:
         self.optimizer_steps += 1
         part, self.part = self.part, Part()
         part.at = self.watch.now()
-        self.rounds.stepped(id(optimizer), part)
+        self.without_optimizer.clear()
+        self.rounds.stepped(_identity(optimizer), part)
         self._arm()
 
     def _close_step(self, parts: list[Part]) -> None:
@@ -218,3 +254,16 @@ class Hooks:
                 self.skips = found_inf.clone() if self.skips is None else self.skips + found_inf
                 break
         return result
+
+
+def _identity(optimizer: Any) -> int:
+    """What stays the same when a script makes its optimizer anew each step: the parameters it works on."""
+    try:
+        return id(optimizer.param_groups[0]["params"][0])
+    except (AttributeError, LookupError, TypeError):
+        return id(optimizer)
+
+
+def _keep_compilers_out(dynamo: ModuleType) -> None:
+    """Gradients are computed outside compiled code; what stands around them must not be compiled either."""
+    torch.autograd.backward = dynamo.disable(torch.autograd.backward)
