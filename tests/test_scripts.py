@@ -13,9 +13,11 @@ import pytest
 
 from outpace import scripts
 
-#: Runs the script of the second argument, seeded by the first.
+#: Runs the script of the second argument, seeded by the first. Keras draws its seeds from `random`; its own
+#: ``set_random_seed`` would import TensorFlow, with all that it prints, for every back-end.
 SEEDED = (
-    "import runpy, sys, torch; torch.manual_seed(int(sys.argv[1]));"
+    "import random, runpy, sys, numpy, torch; seed = int(sys.argv[1]);"
+    "random.seed(seed); numpy.random.seed(seed); torch.manual_seed(seed);"
     "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 )
 #: Runs the script of the second argument as if the libraries of the first were not installed.

@@ -38,10 +38,12 @@ def main() -> None:
     parser.add_argument("--data", default="sample", help="sample (default), full, or a folder with MNIST")
     parser.add_argument("--epochs", type=int, help="default: 5; on the sample, which is small, 10")
     parser.add_argument("--batch-size", type=int, default=32, help="default: 32")
-    parser.add_argument("--lr", type=float, default=0.001, help="default: 0.001")
+    parser.add_argument("--lr", type=float, help="default: 0.001; on the sample 0.002")
     args = parser.parse_args()
     if args.epochs is None:
         args.epochs = 10 if args.data == "sample" else 5
+    if args.lr is None:
+        args.lr = 0.002 if args.data == "sample" else 0.001
     keras = import_keras(args.backend)
     layers = keras.layers
     train_images, train_labels, test_images, test_labels = data.mnist(args.data)
