@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,8 +114,35 @@ def test_wrong_usage_is_said_with_code_2(arguments: list[str], said: str, cli: C
 def test_a_record_that_cannot_be_written_is_said(cli: Cli, script: Path) -> None:
     done = cli("train", "--save", "/dev/full/record.json", script)
     assert done.returncode == 1
+    assert "from the script" not in done.stdout, "said before the training, not after"
     assert "error: could not write /dev/full/record.json" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_full_standard_output_is_said(cli: Cli, script: Path) -> None:
+    cli("train", script)
+    for arguments in ("cards", "runs --json"):
+        done = subprocess.run(
+            f"{sys.executable} -m outpace {arguments} > /dev/full",
+            shell=True,
+            capture_output=True,
+            text=True,
+            env=os.environ.copy(),
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr == "error: could not write the output: No space left on device\n"
+
+
+def test_a_file_of_our_name_does_not_stand_in_for_us(script: Path) -> None:
+    for name in ("outpace", "msgspec", "random"):
+        (script.parent / f"{name}.py").write_text("raise RuntimeError('the wrong module')\n")
+    elsewhere = script.parent / "elsewhere"
+    elsewhere.mkdir()
+    script = script.rename(elsewhere / "train.py")
+    command = [str(Path(sys.executable).with_name("outpace")), "train", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=elsewhere.parent, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_no_runs_yet(cli: Cli) -> None:
@@ -124,9 +153,6 @@ def test_no_runs_yet(cli: Cli) -> None:
 
 
 def test_a_closed_pipe_is_no_accident(cli: Cli, script: Path, tmp_path: Path) -> None:
-    import os
-    import sys
-
     cli("train", script)
     done = subprocess.run(
         f"{sys.executable} -m outpace runs --json | true",
@@ -159,9 +185,7 @@ def test_the_help_of_a_script_is_no_failed_training(cli: Cli) -> None:
 
 
 def test_on_a_terminal_the_script_sees_one_and_the_result_follows(script: Path, tmp_path: Path) -> None:
-    import os
     import pty
-    import sys
 
     script.write_text(STEPS + "print('TERMINAL', sys.stdout.isatty())\n")
     ours, theirs = pty.openpty()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outpace.errors import OutpaceError
-from outpace.records import Host, Run, read, to_json, write_atomically
+from outpace.records import Host, Run, check_writable, read, to_json, write_atomically
 
 HOST = Host(name="here", system="Linux", cpu="a CPU", cores=2.0)
 
@@ -93,6 +93,29 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         write_atomically(file, b"new")
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file], "no temporary file is left"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    write_atomically(Path("/dev/null"), b"new")
+    assert not Path("/dev/null").is_file()
+    with pytest.raises(OutpaceError, match="No space left"):
+        write_atomically(Path("/dev/full"), b"new")
+    assert not Path("/dev/full").is_file()
+    with pytest.raises(OutpaceError):
+        write_atomically(tmp_path, b"new")
+    assert tmp_path.is_dir()
+
+
+def test_whether_it_can_be_written_is_known_before(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new" / "record.json")
+    check_writable(Path("/dev/null"))
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "file").write_text("kept")
+    check_writable(tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "kept"
+    for bad in (tmp_path, tmp_path / "file" / "record.json"):
+        with pytest.raises(OutpaceError, match="could not write"):
+            check_writable(bad)
 
 
 def test_a_really_full_device_is_said() -> None:

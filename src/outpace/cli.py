@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,14 +29,25 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 def main() -> None:
     """Run the command line; every error that is ours ends as ``error:`` and ``hint:`` with its exit code."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except OutpaceError as error:
         complain(error.what, error.hint)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
+    except OSError as error:  # our own output: a closed pipe, a full disk
+        _give_up_standard_output()
+        if not isinstance(error, BrokenPipeError):
+            complain(f"could not write the output: {error.strerror or error}", None)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _give_up_standard_output() -> None:
+    """Keep Python from trying again, and complaining, at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(what: str, hint: str | None) -> None:

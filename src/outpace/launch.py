@@ -24,6 +24,10 @@ from outpace.errors import OutpaceError, UsageError
 DRAIN_SECONDS = 0.5
 
 
+#: Python puts the current folder first on its path; a file there must not stand in for a module of ours.
+START_WORKER = "import sys; sys.path.pop(0); from outpace.worker import main; sys.exit(main())"
+
+
 @dataclass(frozen=True)
 class Exit:
     """How the worker process ended."""
@@ -107,7 +111,7 @@ def run(
     stdout = terminal.theirs if terminal else sys.stderr.fileno() if stdout_to_stderr else None
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "outpace.worker"],
+            [sys.executable, "-c", START_WORKER],
             env=env,
             pass_fds=(write_end,),
             start_new_session=True,

@@ -172,11 +172,16 @@ def to_json(record: msgspec.Struct) -> bytes:
 def write_atomically(path: Path, content: bytes) -> None:
     """Write *content* so that *path* holds the old or the new content, never a part.
 
+    What is no file (``/dev/stdout``, a pipe) is written to as it is; it must not be replaced by one.
+
     Raises:
         OutpaceError: the folder cannot be written, or the disk is full; nothing is left behind.
     """
     temporary: str | None = None
     try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "wb") as file:
@@ -190,7 +195,27 @@ def write_atomically(path: Path, content: bytes) -> None:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
         raise OutpaceError(
-            f"could not write {path}: {error.strerror or error}", "free some space or choose another place"
+            f"could not write {path}: {error.strerror or error}", "choose another place, or free some space"
+        ) from error
+
+
+def check_writable(path: Path) -> None:
+    """That *path* can be written later, without touching it.
+
+    Raises:
+        OutpaceError: its folder cannot be made or written, or it is a folder itself.
+    """
+    if path.is_dir():
+        raise OutpaceError(f"could not write {path}: it is a folder", "name a file in it")
+    if path.exists() and not path.is_file():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
+            pass
+    except OSError as error:
+        raise OutpaceError(
+            f"could not write {path}: {error.strerror or error}", "choose another place for the record"
         ) from error
 
 

@@ -39,12 +39,16 @@ def save(run: Run, path: Path | None = None) -> Path:
     Raises:
         OutpaceError: it cannot be written.
     """
-    if path is None:
-        stamp = re.sub(r"[-:]", "", run.started_at)
-        target = re.sub(r"[^\w.-]", "_", Path(run.target).name)
-        path = folder() / f"{stamp}-{target}-{os.getpid()}.json"
+    path = path or default_path(run)
     write_atomically(path, to_json(run))
     return path
+
+
+def default_path(run: Run) -> Path:
+    """Where *run* is kept unless the user says where."""
+    stamp = re.sub(r"[-:]", "", run.started_at)
+    target = re.sub(r"[^\w.-]", "_", Path(run.target).name)
+    return folder() / f"{stamp}-{target}-{os.getpid()}.json"
 
 
 def summaries() -> tuple[list[Summary], list[str]]:

@@ -147,7 +147,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
     script = job.script
     sys.argv = [script, *job.args]
-    sys.path[0] = str(Path(script).resolve().parent)
+    sys.path.insert(0, str(Path(script).resolve().parent))
     try:
         runpy.run_path(script, run_name="__main__")
         _wait_for_threads()
@@ -262,8 +262,8 @@ def _seed_when_imported(seed: int | None) -> None:
     def tensorflow(module: ModuleType) -> None:
         module.random.set_seed(seed)
 
-    def keras(module: ModuleType) -> None:
-        module.utils.set_random_seed(seed % 2**32)
+    def keras(_module: ModuleType) -> None:
+        random.seed(seed)  # what Keras draws its seeds from; importing it may have used some up
 
     for hook in (numpy, torch, tensorflow, keras):
         wrapt.register_post_import_hook(hook, hook.__name__)
@@ -295,7 +295,3 @@ def _versions(observed: watch.Watch) -> dict[str, str]:
         if isinstance(version, str):
             versions[name] = str(version)
     return versions | observed.versions
-
-
-if __name__ == "__main__":
-    sys.exit(main())

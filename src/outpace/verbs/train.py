@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import signal
+import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
 from outpace import launch, protocol, runs, targets
 from outpace.collect import Collector, blank
-from outpace.records import Run
+from outpace.errors import OutpaceError
+from outpace.records import Run, check_writable
 
 
 class View(Protocol):
@@ -67,18 +69,19 @@ def train(
     """
     script = targets.find(target)
     args = args or []
-    collector = Collector(
-        blank(
-            target=target,
-            script=str(script),
-            args=args,
-            started_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            script_sha256=hashlib.sha256(script.read_bytes()).hexdigest() if script.is_file() else None,
-            device_asked=device,
-            seed=seed,
-        )
-    )
     began = datetime.now(timezone.utc)
+    run = blank(
+        target=target,
+        script=str(script),
+        args=args,
+        started_at=began.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        script_sha256=_sha256(script),
+        device_asked=device,
+        seed=seed,
+    )
+    path = save or runs.default_path(run)
+    check_writable(path)
+    collector = Collector(run)
     exit_ = launch.run(
         script,
         args,
@@ -93,7 +96,25 @@ def train(
     asked_for_help = not {"-h", "--help"}.isdisjoint(args)
     end = how_it_ended(collector, exit_, seconds, Path(target).name, may_take_no_step=asked_for_help)
     run = collector.record(**end)
-    return run, runs.save(run, save)
+    return run, _save(run, path)
+
+
+def _sha256(script: Path) -> str | None:
+    if not script.is_file():
+        return None
+    try:
+        return hashlib.sha256(script.read_bytes()).hexdigest()
+    except OSError as error:
+        raise OutpaceError(f"could not read {script}: {error.strerror or error}") from error
+
+
+def _save(run: Run, path: Path) -> Path:
+    """A disk that filled up meanwhile costs no training: the record then goes to the temporary folder."""
+    try:
+        return runs.save(run, path)
+    except OutpaceError as error:
+        rescued = runs.save(run, Path(tempfile.gettempdir()) / path.name)
+        raise OutpaceError(error.what, f"the record of the run is kept as {rescued}") from error
 
 
 def how_it_ended(
