@@ -48,7 +48,7 @@ def significant(value: float, digits: int = 3) -> str:
     value = float(f"{value:.{digits}g}") if abs(value) < 10**digits else value
     if value == 0:
         return "0"
-    magnitude = len(f"{abs(value):.0f}") if abs(value) >= 1 else 0
+    magnitude = len(str(int(abs(value)))) if abs(value) >= 1 else 0
     if magnitude >= digits:
         return f"{value:,.0f}"
     if magnitude:
