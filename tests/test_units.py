@@ -43,7 +43,7 @@ def test_byte_count(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(312e12, "312 TFLOP/s"), (1.557e12, "1.56 TFLOP/s"), (999, "999 FLOP/s"), (0.5, "0.5 FLOP/s")],
+    [(312e12, "312 TFLOP/s"), (1.557e12, "1.56 TFLOP/s"), (999, "999 FLOP/s"), (0.5, "0.500 FLOP/s")],
 )
 def test_si(value: float, text: str) -> None:
     assert units.si(value, "FLOP/s") == text

@@ -25,9 +25,3 @@ class UsageError(OutpaceError):
     """The request itself is wrong: an unknown name, a malformed value."""
 
     exit_code = 2
-
-
-class Interrupted(OutpaceError):
-    """The user stopped it (Ctrl-C, SIGTERM)."""
-
-    exit_code = 130

@@ -73,10 +73,14 @@ class Hooks:
         wrapt.register_post_import_hook(_keep_compilers_out, "torch._dynamo")
         self.watch.before_end.append(self.finish)
 
+    def _believed(self) -> bool:
+        """Whether nobody knows the training better: Keras on PyTorch, or the script itself."""
+        return self.watch.witness in (None, "torch")
+
     def finish(self) -> None:
         """The script is over: close the open round, read what loss scaling skipped."""
         self.rounds.finish()
-        if len(self.without_optimizer) > 1 and not self.optimizer_steps:
+        if len(self.without_optimizer) > 1 and not self.optimizer_steps and self._believed():
             self.watch.note("no step of an optimizer could be seen; each gradient is taken for a step")
             for part in self.without_optimizer:
                 self._close_step([part])
@@ -193,7 +197,7 @@ class Hooks:
             data.trained = True
             self.epoch += 1
             self.batches_per_step = 0
-            if self.watch.witness in (None, "torch"):  # a stronger witness counts epochs better
+            if self._believed():
                 self.watch.progress(epoch=self.epoch)
 
     def _optimizer_enters(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
@@ -227,6 +231,8 @@ class Hooks:
             interrupted=any(part.interrupted for part in parts),
         )
         fetched = sum(part.batches for part in parts)
+        if not self._believed():
+            return
         if fetched and fetched != self.batches_per_step and self.current is not None and self.current.length:
             self.batches_per_step = fetched
             self.watch.progress(epoch=self.epoch, steps_per_epoch=math.ceil(self.current.length / fetched))
