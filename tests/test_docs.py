@@ -75,3 +75,20 @@ def test_the_demo_session_has_the_form_of_a_real_one() -> None:
     labels = re.findall(r"^  (\w+)  ", session, flags=re.MULTILINE)
     assert labels == ["steps", "time", "speed", "loss", "test_accuracy", "memory"]
     assert text.run_result.__doc__
+
+
+def shown_outputs() -> list[tuple[str, str]]:
+    """(command, output) of each `outpace cards` session in the guide."""
+    text = (ROOT / "docs" / "guide.md").read_text()
+    return re.findall(r"^```\n\$ outpace (cards .*?)\n(.*?)\n```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "output"), shown_outputs())
+def test_shown_outputs_are_real(command: str, output: str) -> None:
+    asked = [sys.executable, "-m", "outpace", *command.split()]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip() == output
+
+
+def test_outputs_are_shown() -> None:
+    assert len(shown_outputs()) >= 2
