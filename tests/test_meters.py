@@ -41,6 +41,7 @@ def fake_pynvml(uuids: list[Any], energy: Any, start: Exception | None = None) -
     module.nvmlDeviceGetCount = lambda: len(uuids)
     module.nvmlDeviceGetHandleByIndex = lambda index: index
     module.nvmlDeviceGetUUID = lambda handle: uuids[handle]
+    module.nvmlDeviceGetName = lambda _handle: "NVIDIA A100-SXM4-40GB"
     module.nvmlDeviceGetPciInfo = lambda handle: type("Pci", (), {"busId": f"00000000:{handle:02X}:00.0"})
     module.nvmlDeviceGetTotalEnergyConsumption = lambda handle: answer(energy[handle])
     return module  # type: ignore[no-any-return]
@@ -63,6 +64,18 @@ def test_nvidia(
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml(uuids, energy))
     reason = nvidia.why_not(A100)
     assert (reason is None) if said is None else said in str(reason)
+
+
+def test_nvidia_lists_its_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml([b"GPU-aa", "GPU-bb"], [1, 1]))
+    assert [(card.uuid, card.pci_address) for card in nvidia.cards()] == [
+        ("GPU-aa", "00000000:00:00.0"),
+        ("GPU-bb", "00000000:01:00.0"),
+    ]
+    monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml([], [], NVMLError("Driver Not Loaded")))
+    assert nvidia.cards() == []
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvidia.cards() == []
 
 
 def test_nvidia_without_driver_or_library(monkeypatch: pytest.MonkeyPatch) -> None:

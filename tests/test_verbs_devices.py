@@ -11,6 +11,7 @@ from outpace import observe
 from outpace.records import Device, Host
 from outpace.report import text
 from outpace.verbs import devices as verb
+from outpace.visible import Physical
 
 A100 = Device(
     framework="torch",
@@ -42,6 +43,24 @@ def test_a_slice_is_a_slice_of_its_card() -> None:
     virtual = verb.known(Device(framework="torch", id="cuda:0", name="GRID A100-10C"))
     assert virtual.part is not None
     assert "virtual GPU" in virtual.part
+
+
+def test_a_framework_that_tells_only_an_index_is_mapped_by_the_visible_list() -> None:
+    physical = [
+        Physical(uuid=f"GPU-{index}", pci_address=f"00000000:0{index}:00.0", name="NVIDIA L4")
+        for index in range(3)
+    ]
+    second = Device(framework="jax", id="cuda:1", name="NVIDIA L4")
+    assert verb.identified(second, physical, {}).uuid == "GPU-1"
+    assert verb.identified(second, physical, {"CUDA_VISIBLE_DEVICES": "2,0"}).uuid == "GPU-0"
+    assert (
+        verb.identified(second, physical, {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}).pci_address
+        == "00000000:02:00.0"
+    )
+    assert verb.identified(second, physical, {"CUDA_VISIBLE_DEVICES": "2"}).uuid is None
+    mixed = [*physical, Physical(uuid="GPU-9", pci_address="00000000:09:00.0", name="NVIDIA T4")]
+    assert verb.identified(second, mixed, {}).uuid is None, "CUDA may sort by speed"
+    assert verb.identified(second, mixed, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}).uuid == "GPU-1"
 
 
 def test_every_device_has_an_energy_source_or_a_reason() -> None:

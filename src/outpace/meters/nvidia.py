@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outpace.records import Device
-from outpace.visible import same_card
+from outpace.visible import Physical, same_card
 
 SOURCE = "NVML energy counter, whole card"
 
@@ -37,12 +37,43 @@ def why_not(device: Device) -> str | None:
     return None if before > 0 else "the energy counter of this card stands at zero"
 
 
+def cards() -> list[Physical]:
+    """The cards as NVML lists them, by PCI address; empty where NVML cannot be asked."""
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return [
+            Physical(
+                uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                pci_address=_text(pynvml.nvmlDeviceGetPciInfo(handle).busId),
+                name=_text(pynvml.nvmlDeviceGetName(handle)),
+            )
+            for handle in handles
+        ]
+    except pynvml.NVMLError:
+        return []
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _text(value: Any) -> str:
+    """Older releases of the library answer in bytes."""
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
 def _handle(pynvml: Any, device: Device) -> Any:
     """The card by UUID or PCI address: its index differs between CUDA and NVML."""
     for index in range(pynvml.nvmlDeviceGetCount()):
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        uuid, address = pynvml.nvmlDeviceGetUUID(handle), pynvml.nvmlDeviceGetPciInfo(handle).busId
-        uuid, address = (text.decode() if isinstance(text, bytes) else text for text in (uuid, address))
+        uuid = _text(pynvml.nvmlDeviceGetUUID(handle))
+        address = _text(pynvml.nvmlDeviceGetPciInfo(handle).busId)
         if same_card(uuid, device.uuid) or same_card(address, device.pci_address):
             return handle
     return None

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from outpace import cards, host, meters, observe
+from outpace.meters import nvidia
 from outpace.records import Device, Host
+from outpace.visible import Physical, visible
 
 #: A framework that takes longer than this to name its devices is hanging in a driver.
 TIMEOUT_SECONDS = 120
@@ -62,6 +65,8 @@ def _ask(name: str) -> Answer:
 
 def known(device: Device) -> Device:
     """*device* with what the card table, the processor and the energy meters know of it."""
+    if device.id.startswith("cuda") and device.uuid is None and device.pci_address is None:
+        device = identified(device, nvidia.cards(), os.environ)
     part = cards.parent_of_slice(device.name)
     if part is not None:
         card = part.parent
@@ -80,6 +85,21 @@ def known(device: Device) -> Device:
         energy_source=f"{source} (of which this is a part)" if source and part else source,
         energy_missing_because=missing,
     )
+
+
+def identified(device: Device, physical: Sequence[Physical], environ: Mapping[str, str]) -> Device:
+    """*device* with the UUID and PCI address of its card, for frameworks that tell only an index.
+
+    The index counts the visible cards. Their order is known only if all are of one model,
+    or if ``CUDA_DEVICE_ORDER=PCI_BUS_ID`` says so; otherwise nothing is claimed.
+    """
+    if len({card.name for card in physical}) > 1 and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
+        return device
+    seen = visible(physical, environ)
+    index = int(device.id.partition(":")[2] or 0)
+    if index >= len(seen):
+        return device
+    return msgspec.structs.replace(device, uuid=seen[index].uuid, pci_address=seen[index].pci_address)
 
 
 #: What a person calls a part of a card.
