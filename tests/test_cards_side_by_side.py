@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from outpace.cards import load
-from outpace.cards.side_by_side import SUMMARY_LABELS, Fact, compare, describe, summary
+from outpace.cards.side_by_side import Fact, compare, describe
 from outpace.records import Card
 
 
@@ -59,20 +59,9 @@ def test_every_card_can_be_described(card: Card) -> None:
     assert all(label and text and "None" not in text for label, text in rows)
     for document in card.sources.values():
         assert any(text == document for _, text in rows)
-    line = summary(card)
-    assert len(line) == len(SUMMARY_LABELS)
-    assert line[0] == card.name
 
 
 def test_description_says_what_was_halved_and_what_to_know() -> None:
     rows = dict(describe(load()["l4"]))
     assert rows["half of sparse"] == "tf32, fp16, bf16, fp8, int8"
     assert "two GPUs" in dict(describe(load()["k80"]))["note"]
-
-
-def test_summary_shows_the_16_bit_matrix_peak() -> None:
-    assert summary(load()["v100-sxm2-16gb"]) == (
-        *("v100-sxm2-16gb", "nvidia", "2017", "16 GiB", "900 GB/s"),
-        *("125 TFLOP/s", "15.7 TFLOP/s", "300 W"),
-    )
-    assert summary(load()["p40"])[5] == "-"

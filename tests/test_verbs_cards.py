@@ -24,6 +24,14 @@ def test_all_cards_are_listed_within_100_columns() -> None:
     assert max(map(len, shown)) <= 100
 
 
+def test_the_list_shows_the_16_bit_matrix_peak_where_there_is_one() -> None:
+    listed = cards()
+    assert isinstance(listed, list)
+    lines = {line.split()[0]: line.split() for line in report.table(listed).splitlines()[2:-1]}
+    assert lines["v100-sxm2-16gb"][1:7] == ["2017", "16", "900", "125", "15.7", "300"]
+    assert lines["p40"][4] == "-"
+
+
 def test_filters() -> None:
     found = cards(vendor="NVIDIA", memory_gib=40, since=2020)
     assert isinstance(found, list)

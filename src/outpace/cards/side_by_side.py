@@ -13,7 +13,6 @@ from outpace.units import GIB, GIGA, MEGA, MIB, si
 
 MATRIX_DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
 VECTOR_DTYPES = ("fp64", "fp32", "fp16", "bf16", "int8")
-SUMMARY_LABELS = ("name", "vendor", "year", "memory", "bandwidth", "16-bit matrix", "fp32 vector", "power")
 ABSENT = "-"
 
 Value = float | int | str | None
@@ -58,21 +57,6 @@ def describe(card: Card) -> list[tuple[str, str]]:
         rows.append(("half of sparse", ", ".join(card.halved_from_sparse)))
     rows += [(f"source of {group}", document) for group, document in card.sources.items()]
     return [*rows, ("note", card.note)] if card.note else rows
-
-
-def summary(card: Card) -> tuple[str, ...]:
-    """The card in one line of a list, under :data:`SUMMARY_LABELS`."""
-    matrix = card.matrix_flops_per_second
-    return (
-        card.name,
-        card.vendor,
-        str(card.year),
-        _text(card.memory_bytes, _gib),
-        _text(card.memory_bandwidth_bytes_per_second, _gb_per_second),
-        _text(matrix.get("bf16", matrix.get("fp16")), _flops),
-        _text(card.vector_flops_per_second.get("fp32"), _flops),
-        _text(card.board_power_watts, _watts),
-    )
 
 
 _Row = tuple[str, str, Callable[[Card], Value], Callable[[Any], str]]
