@@ -166,7 +166,7 @@ def _from_npz(path: Path) -> Mnist:
     try:
         if not zipfile.is_zipfile(path):
             raise ValueError("it is not a zip archive")  # noqa: TRY301 - one message for all of these
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays: list[NDArray[Any]] = [archive[name] for name in names]
     except (OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, MemoryError) as error:
         raise _unreadable(path, error, names) from error
