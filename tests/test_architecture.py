@@ -17,7 +17,7 @@ FRAMEWORKS = {"torch", "tensorflow", "keras", "jax", "numpy", "transformers", "l
 LAYERS = [
     ["errors", "units"],
     ["records"],
-    ["cards", "stats", "host", "protocol", "scripts", "data", "visible"],
+    ["cards", "stats", "host", "protocol", "scripts", "data", "visible", "flops"],
     ["runs", "targets", "watch", "collect", "rounds", "patch"],
     ["observe", "meters"],
     ["worker", "launch"],

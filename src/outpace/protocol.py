@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from outpace.records import Operator, StepMemory
+
 JOB_VARIABLE = "OUTPACE_JOB"
 
 
@@ -80,6 +82,17 @@ class Place(Event, frozen=True, kw_only=True):
     driver: str | None = None
 
 
+class Traced(Event, frozen=True, kw_only=True):
+    """The operators of one training step."""
+
+    framework: str
+    device: str
+    operators: list[Operator]
+    samples: int | None = None
+    memory: StepMemory | None = None
+    notes: list[str] = []
+
+
 class Note(Event, frozen=True, kw_only=True):
     """One sentence that the user should read."""
 
@@ -102,7 +115,7 @@ class Ended(Event, frozen=True, kw_only=True):
     """What was seen of a training when no step was: ``forward``, ``backward`` …"""
 
 
-AnyEvent = Framework | Began | Steps | Losses | Restart | Metrics | Progress | Place | Note | Ended
+AnyEvent = Framework | Began | Steps | Losses | Restart | Metrics | Progress | Place | Traced | Note | Ended
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(AnyEvent).decode
