@@ -18,7 +18,7 @@ LAYERS = [
     ["errors", "units"],
     ["records"],
     ["cards", "stats", "host", "protocol", "scripts", "data", "visible", "flops"],
-    ["runs", "targets", "watch", "collect", "rounds", "patch"],
+    ["runs", "targets", "watcher", "collect", "rounds", "patch"],
     ["observe", "meters"],
     ["worker", "launch"],
     ["verbs"],

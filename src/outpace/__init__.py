@@ -28,10 +28,10 @@ def step(*, samples: int | None = None, loss: Any = None) -> None:
         loss: the loss of the step: a number, or a scalar array or tensor of any framework. It is not
             waited for; it is read when it is ready.
     """
-    from outpace import watch
+    from outpace import watcher
 
-    if watch.current is not None:
-        watch.current.step(witness="script", samples=samples, loss=loss)
+    if watcher.current is not None:
+        watcher.current.step(witness="script", samples=samples, loss=loss)
 
 
 def log(**metrics: Any) -> None:
@@ -39,10 +39,10 @@ def log(**metrics: Any) -> None:
 
     Values are numbers or scalar arrays; the record keeps every value with its step.
     """
-    from outpace import watch
+    from outpace import watcher
 
-    if watch.current is not None:
-        watch.current.metrics(metrics)
+    if watcher.current is not None:
+        watcher.current.metrics(metrics)
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import wrapt
 
-from outpace import observe, protocol, watch
+from outpace import observe, protocol, watcher
 from outpace.errors import OutpaceError
 from outpace.patch import around
 
@@ -42,8 +42,8 @@ def main() -> int:
     die_with_parent()
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
-    observed = watch.Watch(sender(_out_of_the_way(job.events_fd)), job)
-    watch.current = observed
+    observed = watcher.Watch(sender(_out_of_the_way(job.events_fd)), job)
+    watcher.current = observed
     _seed_when_imported(job.seed)
     _attach_when_imported(observed)
     _last_words_before_sudden_ends(observed)
@@ -65,7 +65,7 @@ def _out_of_the_way(descriptor: int) -> int:
     return moved
 
 
-def _say_goodbye(observed: watch.Watch, ended: protocol.Ended) -> None:
+def _say_goodbye(observed: watcher.Watch, ended: protocol.Ended) -> None:
     """Send what is left, and how it ended."""
     with contextlib.suppress(Exception):
         observed.close()
@@ -85,7 +85,7 @@ def _say_goodbye(observed: watch.Watch, ended: protocol.Ended) -> None:
     )
 
 
-def _last_words_before_sudden_ends(observed: watch.Watch) -> None:
+def _last_words_before_sudden_ends(observed: watcher.Watch) -> None:
     """``os._exit`` and ``exec`` end the script without coming back to us: report before they do."""
     own = os.getpid()
 
@@ -144,7 +144,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
+def _run_script(job: protocol.Job, observed: watcher.Watch) -> protocol.Ended:
     script = job.script
     sys.argv = [script, *job.args]
     sys.path.insert(0, str(Path(script).resolve().parent))
@@ -171,12 +171,12 @@ def _wait_for_threads() -> None:
 
 
 def _ended(
-    observed: watch.Watch, state: str, error: str | None, *, hint: str | None = None, exit_code: int = 0
+    observed: watcher.Watch, state: str, error: str | None, *, hint: str | None = None, exit_code: int = 0
 ) -> protocol.Ended:
     return protocol.Ended(at=observed.now(), state=state, error=error, hint=hint, exit_code=exit_code)
 
 
-def _left(observed: watch.Watch, code: Any) -> protocol.Ended:
+def _left(observed: watcher.Watch, code: Any) -> protocol.Ended:
     """The script called ``sys.exit``."""
     if code is None or code == 0:
         return _ended(observed, "done", None)
@@ -225,7 +225,7 @@ def _hint(error: BaseException) -> str | None:
     return None
 
 
-def _attach_when_imported(observed: watch.Watch) -> None:
+def _attach_when_imported(observed: watcher.Watch) -> None:
     for _, observer in observe.all_observers():
         attach = _once(functools.partial(_attach, observer, observed))
         for name in observer.IMPORTS:
@@ -238,7 +238,7 @@ def _once(act: Callable[[], None]) -> Callable[[ModuleType], None]:
     return lambda _module: once()
 
 
-def _attach(observer: observe.Observer, observed: watch.Watch) -> None:
+def _attach(observer: observe.Observer, observed: watcher.Watch) -> None:
     try:
         observer.attach(observed)
     except OutpaceError:
@@ -287,7 +287,7 @@ def _process_peak() -> tuple[int, str] | None:
     return (peak if sys.platform == "darwin" else peak * 1024), "process"
 
 
-def _versions(observed: watch.Watch) -> dict[str, str]:
+def _versions(observed: watcher.Watch) -> dict[str, str]:
     """Python and every imported library that decides how fast a training is."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name in VERSIONED:

@@ -11,7 +11,7 @@ from outpace.errors import OutpaceError
 from outpace.records import Device
 
 if TYPE_CHECKING:
-    from outpace.watch import Watch
+    from outpace.watcher import Watch
 
 IMPORTS = ("jax",)
 

@@ -9,7 +9,7 @@ from outpace import host
 from outpace.records import Device
 
 if TYPE_CHECKING:
-    from outpace.watch import Watch
+    from outpace.watcher import Watch
 
 IMPORTS = ("tensorflow",)
 

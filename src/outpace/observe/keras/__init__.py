@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from outpace.records import Device
-    from outpace.watch import Watch
+    from outpace.watcher import Watch
 
 IMPORTS = ("keras",)
 

@@ -19,7 +19,7 @@ from outpace.observe.keras.losses import EpochMean
 from outpace.observe.keras.places import tell_place
 from outpace.observe.keras.sizes import Counted, split
 from outpace.patch import around
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 class Fit:

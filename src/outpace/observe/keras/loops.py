@@ -17,7 +17,7 @@ from outpace.observe.keras.places import tell_place
 from outpace.observe.keras.sizes import leading_size
 from outpace.patch import around
 from outpace.rounds import Part, Rounds, samples
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 class Loops:

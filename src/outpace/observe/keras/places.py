@@ -8,7 +8,7 @@ from typing import Any
 from outpace import host
 from outpace.errors import OutpaceError
 from outpace.records import Device
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 BACKENDS = ("tensorflow", "jax", "torch")
 

@@ -25,7 +25,7 @@ from outpace.observe.torch.losses import loss_of, total
 from outpace.observe.torch.placement import Placement
 from outpace.patch import around
 from outpace.rounds import Part, Rounds, samples
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 class Hooks:

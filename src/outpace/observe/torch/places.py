@@ -9,7 +9,7 @@ import torch
 from outpace import host
 from outpace.errors import OutpaceError
 from outpace.records import Device
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 def all_devices() -> list[Device]:
