@@ -79,7 +79,9 @@ def test_events_leave_a_few_times_a_second_not_per_step() -> None:
     for _ in range(1000):
         clock.now += 0.001
         observed.step(witness="torch", samples=1)
-    assert sum(isinstance(event, protocol.Steps) for event in sent) <= 1000 * 0.001 / watcher.FLUSH_SECONDS + 1
+    assert (
+        sum(isinstance(event, protocol.Steps) for event in sent) <= 1000 * 0.001 / watcher.FLUSH_SECONDS + 1
+    )
 
 
 def test_a_loss_is_not_touched_before_it_is_ready() -> None:

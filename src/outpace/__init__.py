@@ -32,6 +32,7 @@ def step(*, samples: int | None = None, loss: Any = None) -> None:
 
     if watcher.current is not None:
         watcher.current.step(witness="script", samples=samples, loss=loss)
+        watcher.current.leave_if_over()
 
 
 def log(**metrics: Any) -> None:

@@ -116,7 +116,7 @@ def train(
 
 @contextlib.contextmanager
 def _view(title: str, *, quiet: bool, json: bool) -> Iterator[Any]:
-    from outpace.verbs.train import Silent
+    from outpace.verbs.running import Silent
 
     if quiet:
         yield Silent()

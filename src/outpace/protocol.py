@@ -162,7 +162,21 @@ class Ended(Event, frozen=True, kw_only=True):
     """What was seen of a training when no step was: ``forward``, ``backward`` …"""
 
 
-AnyEvent = Framework | Began | Steps | Losses | Restart | Metrics | Progress | Place | Edge | Phase | Traced | Note | Ended
+AnyEvent = (
+    Framework
+    | Began
+    | Steps
+    | Losses
+    | Restart
+    | Metrics
+    | Progress
+    | Place
+    | Edge
+    | Phase
+    | Traced
+    | Note
+    | Ended
+)
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(AnyEvent).decode

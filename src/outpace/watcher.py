@@ -15,8 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from outpace import protocol
+from outpace.course import Course, Stop, Tracer
 
 FLUSH_SECONDS = 0.2
+
+#: So often a script may swallow that it is stopped.
+MOST_STOPS = 3
 
 #: Who may say what a training step is; a later one in this list is believed over an earlier one.
 WITNESSES = ("torch", "keras", "script")
@@ -62,6 +66,15 @@ class Watch:
         self._losses: deque[tuple[int, Any]] = deque()
         self._flushed_at = 0.0
         self._notes: set[str] = set()
+        self.course = Course(job.plan, self) if job.plan else None
+        self.tracers: list[Tracer] = []
+        """One per framework; used when a step is to be traced."""
+        self.synchronizers: list[Callable[[Any], None]] = []
+        """Wait until the devices are through; given the loss of the latest step, if there is one."""
+        self.fetching = 0.0
+        """Seconds that the training has waited for data."""
+        self.on_cpu = False
+        self._stops = 0
         self.steps = 0
         self.last_end: float | None = None
         """When the latest step ended, or training began."""
@@ -82,9 +95,10 @@ class Watch:
         self.versions[name] = str(version)
         self.emit(protocol.Framework(name=name, version=str(version)))
 
-    def place(self, device: str, name: str | None = None, driver: str | None = None) -> None:
-        """The training really runs on *device*."""
-        self.emit(protocol.Place(device=device, name=name, driver=driver))
+    def place(self, device: str, name: str | None = None, driver: str | None = None, **facts: Any) -> None:
+        """The training really runs on *device*; *facts* are further fields of `protocol.Place`."""
+        self.on_cpu = device == "cpu"
+        self.emit(protocol.Place(device=device, name=name, driver=driver, **facts))
 
     def begin(self) -> None:
         """Training starts (idempotent): what came before is start-up."""
@@ -92,6 +106,8 @@ class Watch:
             self._began = True
             self.last_end = self.now()
             self.emit(protocol.Began(at=self.now()))
+            if self.course is not None:
+                self.course.begin()
 
     def claim(self, witness: str) -> bool:
         """Whether *witness* may report steps; a stronger one makes the weaker one's steps void."""
@@ -100,7 +116,7 @@ class Watch:
         if self._witness is not None and WITNESSES.index(witness) < WITNESSES.index(self._witness):
             return False
         if self.steps:
-            self._forget()
+            self.restart()
         self._witness = witness
         return True
 
@@ -112,6 +128,40 @@ class Watch:
     def interrupt(self) -> None:
         """Something other than training happens between two steps (an evaluation)."""
         self._interrupted = True
+        self.pause()
+
+    def pause(self) -> None:
+        """What happens now may not be training; the next step tells. A window of a measurement ends here."""
+        if self.course is not None and os.getpid() == self._pid:
+            self.course.pause()
+
+    def synchronize(self) -> None:
+        """Wait until the devices have done what they were given."""
+        loss = self._losses[-1][1] if self._losses else None
+        for wait in self.synchronizers:
+            wait(loss)
+
+    def fetched(self, seconds: float) -> None:
+        """The training has waited for data."""
+        self.fetching += seconds
+
+    @property
+    def over(self) -> bool:
+        """A measurement has all it needs."""
+        return self.course is not None and self.course.over
+
+    def leave_if_over(self) -> None:
+        """To be called between two steps, by the thread that trains.
+
+        Raises:
+            Stop: enough was seen.
+        """
+        if not self.over:
+            return
+        self._stops += 1
+        if self._stops > MOST_STOPS:  # the script goes on whatever it is told
+            os._exit(0)
+        raise Stop
 
     def step(
         self,
@@ -139,14 +189,17 @@ class Watch:
             end = self.now() if at is None else at
             self.begin()
             self.last_end = end
-            if interrupted or self._interrupted:
+            interrupted |= self._interrupted
+            self._interrupted = False
+            if interrupted:
                 self._interruptions.append(len(self._ends))
-                self._interrupted = False
             self._ends.append(end)
             self._samples.append(samples)
             if loss is not None:
                 self._losses.append((self.steps, loss))
             self.steps += 1
+            if self.course is not None:
+                self.course.stepped(interrupted=interrupted)
             if end - self._flushed_at >= FLUSH_SECONDS:
                 self.flush()
 
@@ -200,7 +253,8 @@ class Watch:
         found = [peak for ask in self.peaks if (peak := ask()) is not None]
         return max(found, default=None)
 
-    def _forget(self) -> None:
+    def restart(self) -> None:
+        """Forget the steps so far: they were not the training's."""
         self._ends, self._samples, self._interruptions = [], [], []
         self._losses.clear()
         self.steps = 0

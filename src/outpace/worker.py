@@ -19,6 +19,7 @@ import msgspec
 import wrapt
 
 from outpace import observe, protocol, watcher
+from outpace.course import Stop
 from outpace.errors import OutpaceError
 from outpace.patch import around
 
@@ -153,6 +154,8 @@ def _run_script(job: protocol.Job, observed: watcher.Watch) -> protocol.Ended:
         _wait_for_threads()
     except OutpaceError as error:
         return _ended(observed, "failed", error.what, hint=error.hint, exit_code=error.exit_code)
+    except Stop:
+        return _ended(observed, "stopped", None)
     except KeyboardInterrupt:
         return _ended(observed, "interrupted", None, exit_code=130)
     except SystemExit as leaving:
@@ -160,7 +163,7 @@ def _run_script(job: protocol.Job, observed: watcher.Watch) -> protocol.Ended:
     except BaseException as error:
         _print_own_traceback(error, script)
         return _ended(observed, "failed", _in_one_line(error), hint=_hint(error), exit_code=1)
-    return _ended(observed, "done", None)
+    return _ended(observed, "stopped" if observed.over else "done", None)
 
 
 def _wait_for_threads() -> None:
@@ -179,7 +182,7 @@ def _ended(
 def _left(observed: watcher.Watch, code: Any) -> protocol.Ended:
     """The script called ``sys.exit``."""
     if code is None or code == 0:
-        return _ended(observed, "done", None)
+        return _ended(observed, "stopped" if observed.over else "done", None)
     if isinstance(code, int):
         return _ended(observed, "failed", f"the script ended with exit code {int(code)}", exit_code=1)
     first, *more = str(code).splitlines() or ["the script ended itself"]

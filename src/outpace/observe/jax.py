@@ -81,6 +81,7 @@ def attach(watch: Watch) -> None:
     watch.framework("jax", jax.__version__)
     check_asked(watch.job.device)
     watch.peaks.append(peak)
+    watch.synchronizers.append(synchronize)
     watch.before_end.append(lambda: tell_place(watch))
 
 
@@ -122,6 +123,14 @@ def tell_place(watch: Watch) -> None:
     better = next((other for other in map(id_of, found) if other != "cpu"), None)
     if here == "cpu" and better and watch.job.device == "auto":
         watch.note(f"this script trains on the CPU although {better} is here")
+
+
+def synchronize(loss: Any = None) -> None:
+    """Wait until every array that JAX holds is computed."""
+    if started():
+        import jax
+
+        jax.block_until_ready((loss, jax.live_arrays()))  # type: ignore[no-untyped-call]
 
 
 def told_by_script(watch: Watch) -> bool:

@@ -43,6 +43,7 @@ def attach(watch: Watch) -> None:
     watch.framework(f"keras on {keras.backend.backend()}", keras.__version__)
     places.check_asked(watch.job.device)
     watch.peaks.append(places.peak)
+    watch.synchronizers.append(places.synchronize)
     fit = Fit(watch)
     fit.install()
     Loops(watch, fit).install()

@@ -159,10 +159,12 @@ class Fit:
             execution.loss = taps.torch_loss(seen, logs)
         if isinstance(args[-1], Counted):
             execution.sizes = args[-1].sizes
+            self.watch.fetched(args[-1].seconds)
             execution.count = None
         execution.logs = logs
         self.pending.append(execution)
         self._report()
+        self.watch.leave_if_over()
         return ((logs, *result[1:]) if self.backend == "jax" else logs,)
 
     def _train_on_batch(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -215,6 +217,7 @@ class Fit:
 
     def _interrupt(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.interrupted = True
+        self.watch.pause()
         return original(*args, **kwargs)
 
     def _report(self) -> None:

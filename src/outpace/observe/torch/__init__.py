@@ -6,6 +6,7 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from outpace.ceilings import Bench
     from outpace.records import Device
     from outpace.watcher import Watch
 
@@ -24,6 +25,13 @@ def devices() -> list[Device]:
     from outpace.observe.torch.places import all_devices
 
     return all_devices()
+
+
+def bench(device: str) -> Bench:
+    """Work for *device*, to measure its limits."""
+    from outpace.observe.torch import bench as work
+
+    return work.Bench(device)
 
 
 def attach(watch: Watch) -> None:
@@ -50,4 +58,10 @@ def attach(watch: Watch) -> None:
         placement = Placement(asked)
         placement.__enter__()  # type: ignore[no-untyped-call]
     watch.peaks.append(places.peak)
-    Hooks(watch, placement).install()
+    watch.synchronizers.append(places.synchronize)
+    hooks = Hooks(watch, placement)
+    hooks.install()
+    if watch.job.plan is not None:
+        from outpace.observe.torch.tracing import Tracer
+
+        watch.tracers.append(Tracer(lambda: hooks.phase))

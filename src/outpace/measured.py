@@ -1,0 +1,302 @@
+"""From what was seen of a run to a `Measurement`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from outpace import __version__, findings, limits, stats, windows
+from outpace.collect import Collector
+from outpace.errors import OutpaceError
+from outpace.limits import Limit
+from outpace.records import (
+    Ceilings,
+    Device,
+    Environment,
+    Measurement,
+    Method,
+    Operator,
+    OperatorShare,
+    Run,
+    StepSeconds,
+    Trace,
+)
+from outpace.windows import Steps, Window
+
+#: How many operators a measurement names.
+MOST_OPERATORS = 12
+
+#: Environment variables that change how fast a training is.
+VARIABLES = (
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "KMP_AFFINITY", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING"),
+    *("HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_NUM_INTRAOP_THREADS"),
+    *("KERAS_BACKEND", "NVIDIA_TF32_OVERRIDE", "TORCH_COMPILE_DISABLE", "PYTORCH_CUDA_ALLOC_CONF"),
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The part of a run that was measured. Seconds since the spawn."""
+
+    start: float
+    end: float
+    settled: bool
+
+
+def span_of(collector: Collector) -> Span:
+    """What the worker called measuring; of a script that ended before that, what comes after its warm-up."""
+    ends = collector.ends
+    at = {phase.name: phase for phase in reversed(collector.phases)}
+    last = ends[-1]
+    if "measuring" in at:
+        stop = at.get("tracing") or at.get("over")
+        return Span(at["measuring"].at, stop.at if stop else last, at["measuring"].settled)
+    warm_up = max(stats.warm_up_steps(collector.step_seconds()), min(1, len(ends) - 1))
+    return Span(ends[warm_up - 1] if warm_up else (collector.began_at or 0.0), last, settled=False)
+
+
+def of_run(
+    run: Run,
+    collector: Collector,
+    *,
+    device: Device | None,
+    ceilings: Ceilings | None,
+    no_ceilings_because: str | None = None,
+    metered: Mapping[str, Any] | None = None,
+) -> Measurement:
+    """The measurement of one run in one process.
+
+    Args:
+        run: its record.
+        collector: all that the worker said.
+        device: where it ran, with its card.
+        ceilings: the device's limits, or ``None`` and why there are none.
+        metered: fields of the measurement that the energy meter knows.
+
+    Raises:
+        OutpaceError: too few steps were seen.
+    """
+    span = span_of(collector)
+    steps = Steps(collector.ends, collector.samples, collector.interrupted, collector.began_at or 0.0)
+    synchronous = bool(collector.place and collector.place.synchronous)
+    found = _windows(steps, collector, span, synchronous=synchronous)
+    full = stats.full_batch((samples, 1) for samples in collector.samples)
+    paces = [window.step_seconds for window in found]
+    middle = stats.median_with_interval(paces)
+    trace = trace_of(run, collector)
+    facts = _facts(run, collector, span, found, synchronous=synchronous)
+    operators = trace.operators if trace else []
+    settings = trace.settings if trace else {}
+    each = [limits.of_operator(operator, ceilings, settings) for operator in operators] if ceilings else []
+    launch = ceilings.launch_seconds if ceilings else None
+    calls = findings.calls_of(operators, each, launch) if each else None
+    flops = sum(operator.flops * operator.count for operator in operators)
+    limit = _limit(operators, each, ceilings, settings, no_ceilings_because)
+    losses = [value for value in run.losses if value is not None]
+    return Measurement(
+        outpace=__version__,
+        target=run.target,
+        script=run.script,
+        args=run.args,
+        script_sha256=run.script_sha256,
+        started_at=run.started_at,
+        device=run.device,
+        device_name=run.device_name,
+        device_driver=run.device_driver,
+        card=device.card if device else None,
+        part=device.part if device else None,
+        frameworks=dict(collector.frameworks),
+        environment=Environment(host=run.host, versions=run.versions, variables=_variables()),
+        method=Method(
+            warm_up_steps=facts.warm_up_steps,
+            warm_up_seconds=facts.warm_up,
+            settled=span.settled,
+            windows=len(found),
+            steps=sum(window.steps for window in found),
+            seconds=sum(window.seconds for window in found),
+            clock="host" if synchronous else "waited",
+        ),
+        samples_per_second=windows.rate(found),
+        samples_per_step=full,
+        step_seconds=StepSeconds(
+            median=middle.median, low=middle.low, high=middle.high, least=min(paces), most=max(paces)
+        ),
+        startup_seconds=run.startup_seconds,
+        first_step_seconds=facts.first_step,
+        data_seconds=facts.data,
+        waited_seconds=None if synchronous else facts.waited,
+        bound_by=findings.bound_by(facts, calls),
+        launch_seconds=launch,
+        calls=sum(operator.count for operator in operators) or None,
+        flops_per_sample=flops / trace.samples if trace and trace.samples and flops else None,
+        flops_per_second=flops / middle.median if flops else None,
+        operators=shares(operators, each, middle.median, ceilings) if ceilings else [],
+        peak_bytes=run.peak_bytes,
+        peak_bytes_source=run.peak_bytes_source,
+        memory=trace.memory if trace else None,
+        loss_first=losses[0] if losses else None,
+        loss_last=losses[-1] if losses else None,
+        nonfinite_losses=len(run.nonfinite_losses),
+        skipped_steps=run.skipped_steps,
+        findings=findings.findings(facts, calls),
+        notes=[*run.notes, *(trace.notes if trace else [])],
+        window_seconds=[round(pace, 9) for pace in paces],
+        trace=trace,
+        **_share(limit, middle.median),
+        **(metered or {}),
+    )
+
+
+def _windows(steps: Steps, collector: Collector, span: Span, *, synchronous: bool) -> list[Window]:
+    if synchronous:
+        found = windows.of_synchronous_device(steps, span.start, span.end)
+    else:
+        found = windows.of_edges(steps, collector.edges, span.start, span.end)
+    if not found:  # slow steps, short epochs: what the host saw
+        found = windows.of_synchronous_device(steps, span.start, span.end)
+    if not found:
+        raise OutpaceError(
+            f"only {len(steps.ends)} training steps were seen, too few to measure",
+            "let the script train longer: more epochs, or more data",
+        )
+    return found
+
+
+def _facts(
+    run: Run, collector: Collector, span: Span, found: Sequence[Window], *, synchronous: bool
+) -> findings.Facts:
+    seconds = sum(window.seconds for window in found)
+    steps = sum(window.steps for window in found)
+    warm_up = sum(end <= span.start for end in collector.ends)
+    full = stats.full_batch((samples, 1) for samples in collector.samples)
+    partial = Counter(
+        samples
+        for samples in collector.samples
+        if samples is not None and full is not None and samples < full
+    )
+    inside = [edge for edge in collector.edges if span.start <= edge.at <= span.end]
+    waited = [window.waited for window in found]
+    host_step = (seconds - sum(waited)) / steps
+    return findings.Facts(
+        step=seconds / steps,
+        device=run.device or "device",
+        synchronous=synchronous,
+        data=_data(inside, run),
+        waited=sum(waited) / len(waited),
+        host_step=None if synchronous else host_step,
+        window=seconds / len(found),
+        first_step=run.step_seconds[0] if run.step_seconds else None,
+        warm_up_steps=warm_up,
+        warm_up=max(span.start - (collector.began_at or 0.0), 0.0),
+        settled=span.settled,
+        full=full,
+        partial=dict(partial),
+        steps=len(collector.ends),
+        slow_windows=windows.outliers(found) if len(found) >= 10 else 0,
+        windows=len(found),
+        nonfinite=len(run.nonfinite_losses),
+        skipped=run.skipped_steps,
+    )
+
+
+def _data(edges: Sequence[Any], run: Run) -> float | None:
+    """Seconds per step that the training waited for data, where it can be seen."""
+    if len(edges) < 2 or not edges[-1].fetching:
+        return None
+    steps = 0
+    ends = run.startup_seconds or 0.0
+    for seconds in run.step_seconds:
+        ends += seconds
+        steps += edges[0].at < ends <= edges[-1].at
+    return (edges[-1].fetching - edges[0].fetching) / steps if steps else None
+
+
+def trace_of(run: Run, collector: Collector) -> Trace | None:
+    """The traced step as a record of its own."""
+    traced = collector.traced
+    if traced is None:
+        return None
+    return Trace(
+        outpace=__version__,
+        target=run.target,
+        script=run.script,
+        args=run.args,
+        script_sha256=run.script_sha256,
+        framework=traced.framework,
+        versions=run.versions,
+        host=run.host,
+        device=traced.device,
+        samples=traced.samples or stats.full_batch((samples, 1) for samples in collector.samples),
+        operators=traced.operators,
+        memory=traced.memory,
+        settings=traced.settings,
+        notes=traced.notes,
+    )
+
+
+def _limit(
+    operators: Sequence[Operator],
+    each: Sequence[Limit],
+    ceilings: Ceilings | None,
+    settings: Mapping[str, str],
+    missing: str | None,
+) -> dict[str, Any]:
+    """The limit of the step and its source, or why there is none."""
+    if not operators:
+        return {"limit_missing_because": "no operators of the step could be recorded"}
+    if ceilings is None:
+        return {"limit_missing_because": missing or "the limits of this device are not known"}
+    without = sorted(
+        {
+            operator.dtype
+            for operator in operators
+            if operator.kind in limits.ON_MATRIX_UNITS
+            and operator.flops
+            and limits.peak_of(operator, ceilings, settings) is None
+        }
+    )
+    if without:
+        return {"limit_missing_because": f"no peak is known for {', '.join(without)} ({ceilings.source})"}
+    return {"limit_seconds": sum(limit.seconds for limit in each), "limit_source": ceilings.source}
+
+
+def _share(limit: dict[str, Any], step_seconds: float) -> dict[str, Any]:
+    seconds = limit.get("limit_seconds")
+    return limit | ({"share_of_limit": seconds / step_seconds} if seconds else {})
+
+
+def shares(
+    operators: Sequence[Operator], each: Sequence[Limit], step_seconds: float, ceilings: Ceilings
+) -> list[OperatorShare]:
+    """The operators that take most of the step, equal calls of different shapes apart."""
+    timed = sum(operator.seconds or 0.0 for operator in operators)
+    found = []
+    for operator, limit in zip(operators, each, strict=True):
+        share = operator.seconds / timed if timed and operator.seconds is not None else None
+        seconds = None if share is None else share * min(step_seconds, max(timed, step_seconds))
+        found.append(
+            OperatorShare(
+                kind=operator.kind,
+                name=operator.name,
+                phase=operator.phase,
+                dtype=operator.dtype,
+                inputs=operator.inputs,
+                count=operator.count,
+                flops=operator.flops * operator.count,
+                bytes=(operator.bytes_read + operator.bytes_written) * operator.count,
+                share_of_step=share,
+                seconds=seconds,
+                limit_seconds=limit.seconds,
+                limited_by=limit.limited_by,
+                sentence=findings.of_operator(operator, limit, seconds, ceilings),
+            )
+        )
+    found.sort(key=lambda one: one.limit_seconds if one.seconds is None else one.seconds, reverse=True)
+    return found[:MOST_OPERATORS]
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name in VARIABLES if (value := os.environ.get(name)) is not None}

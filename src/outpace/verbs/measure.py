@@ -1,0 +1,241 @@
+"""The verb: how fast a training is, what it costs, how far it is from the limit of its device."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from outpace import measured, protocol, stats
+from outpace.collect import Collector
+from outpace.comparison import paired
+from outpace.errors import OutpaceError, UsageError
+from outpace.records import Comparison, Device, Measurement, Run, Span, StepSeconds
+from outpace.verbs import running
+from outpace.verbs.ceilings import ceilings_of
+from outpace.verbs.devices import known
+from outpace.verbs.metering import Metering
+from outpace.verbs.running import Silent, View
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is measured: a training on a device."""
+
+    target: str
+    args: list[str] = field(default_factory=list)
+    device: str = "auto"
+
+    def __str__(self) -> str:
+        options = [] if self.device == "auto" else ["--device", self.device]
+        return " ".join([*options, self.target, *self.args])
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How it is measured."""
+
+    steps: int | None = None
+    """To measure after warm-up."""
+    seconds: float | None = None
+    repeat: int = 1
+    """Fresh processes."""
+    seed: int | None = None
+    trace: bool = True
+    measured_ceilings: bool = False
+    """Measure the limits of a card too, instead of taking them from its datasheet."""
+    estimate_energy: bool = False
+
+    def __post_init__(self) -> None:
+        if self.steps is not None and self.steps < 1:
+            raise UsageError(f"--steps {self.steps}: at least one step must be measured")
+        if self.seconds is not None and not (self.seconds > 0 and math.isfinite(self.seconds)):
+            raise UsageError(f"--seconds {self.seconds:g}: a time above zero is needed")
+        if self.steps is not None and self.seconds is not None:
+            raise UsageError("--steps and --seconds both say when to stop", "give one of them")
+        if self.repeat < 1:
+            raise UsageError(f"--repeat {self.repeat}: at least one run is needed")
+
+
+def measure(
+    target: str,
+    args: list[str] | None = None,
+    *,
+    device: str = "auto",
+    steps: int | None = None,
+    seconds: float | None = None,
+    repeat: int = 1,
+    seed: int | None = None,
+    trace: bool = True,
+    measured_ceilings: bool = False,
+    estimate_energy: bool = False,
+    view: View = Silent(),  # noqa: B008 - it has no state
+    stdout_to_stderr: bool = False,
+) -> Measurement:
+    """Run *target* only as long as it takes to know its pace, and stop it.
+
+    Args:
+        target: a built-in name or the path of a training script.
+        args: the script's own arguments.
+        device: ``auto``, ``cpu``, ``cuda[:N]``, ``xpu[:N]`` or ``mps``.
+        steps, seconds: how much to measure after warm-up; without either until the pace is known to 1 %, within
+            3 to 10 s on a CPU and 10 to 15 s on a card.
+        repeat: fresh processes; the interval is then that between them.
+        seed: seeds Python, NumPy and the framework.
+        trace: record the operators of a step, which the limit is computed from.
+        measured_ceilings: measure the limits of a card instead of taking them from its datasheet.
+        estimate_energy: where there is no counter, a figure of a model, marked as such.
+        view: shows progress.
+        stdout_to_stderr: send the script's standard output to standard error.
+
+    Raises:
+        UsageError: no such target or device.
+        OutpaceError: the script failed, was interrupted, or trained for too few steps.
+    """
+    effort = Effort(steps, seconds, repeat, seed, trace, measured_ceilings, estimate_energy)
+    setting = Setting(target, args or [], device)
+    return joined(
+        [once(setting, effort, view, stdout_to_stderr=stdout_to_stderr) for _ in range(effort.repeat)]
+    )
+
+
+def versus(
+    a: Setting,
+    b: Setting,
+    *,
+    effort: Effort = Effort(repeat=3),  # noqa: B008 - frozen
+    view: View = Silent(),  # noqa: B008 - it has no state
+    stdout_to_stderr: bool = False,
+) -> Comparison:
+    """Measure *a* and *b* in turns (A B, B A, A B …), each in fresh processes.
+
+    Args:
+        effort: ``repeat`` is the number of pairs; at least two.
+
+    Raises:
+        UsageError: as `measure`, or fewer than two pairs.
+        OutpaceError: as `measure`.
+    """
+    if effort.repeat < 2:
+        raise UsageError(f"{effort.repeat} pair tells nothing about spread", "--repeat 3, or more")
+    found: dict[str, list[Measurement]] = {"a": [], "b": []}
+    for index in range(effort.repeat):
+        turn = [("a", a), ("b", b)]
+        for name, setting in turn if index % 2 == 0 else turn[::-1]:
+            found[name].append(once(setting, effort, view, stdout_to_stderr=stdout_to_stderr))
+    return paired(found["a"], found["b"], names=(str(a), str(b)))
+
+
+def once(
+    setting: Setting, effort: Effort, view: View = Silent(), *, stdout_to_stderr: bool = False  # noqa: B008
+) -> Measurement:
+    """Measure *setting* in one fresh process."""
+    plan = protocol.Plan(steps=effort.steps, seconds=effort.seconds, trace=effort.trace)
+    blank = running.blank_run(setting.target, setting.args, device=setting.device, seed=effort.seed)
+    with Metering() as metering:
+        run, collector = running.run(
+            blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan, on_event=metering.take
+        )
+        check(run)
+        device = device_of(collector)
+        ceilings, missing = None, "the device that trains could not be seen"
+        if device is not None:
+            framework, version = trainer(collector)
+            ceilings, reason = ceilings_of(device, framework, version, measured=effort.measured_ceilings)
+            missing = reason or missing
+        span = measured.span_of(collector)
+        metered = metering.between(collector, span, device)
+    found = measured.of_run(
+        run,
+        collector,
+        device=device,
+        ceilings=ceilings,
+        no_ceilings_because=missing,
+        metered=metered,
+    )
+    if effort.estimate_energy and found.joules_per_sample is None:
+        found = measured.with_estimated_energy(found)
+    return found
+
+
+def check(run: Run) -> None:
+    """That *run* can be measured.
+
+    Raises:
+        OutpaceError: it failed, was interrupted, or no step was seen.
+    """
+    if run.state == "interrupted":
+        raise Interrupted("interrupted before enough was seen; nothing is written")
+    if run.state not in ("done", "stopped"):
+        raise OutpaceError(f"{Path(run.target).name}: {run.error}", run.hint)
+    if not run.steps:
+        raise OutpaceError(f"{Path(run.target).name} ended without a training step", run.hint)
+
+
+class Interrupted(OutpaceError):
+    """The user pressed Ctrl-C."""
+
+    exit_code = 130
+
+
+def device_of(collector: Collector) -> Device | None:
+    """Where the training ran, with its card and its energy source."""
+    place = collector.place
+    if place is None:
+        return None
+    return known(
+        Device(
+            framework=trainer(collector)[0],
+            id=place.device,
+            name=place.name or place.device,
+            driver=place.driver,
+            uuid=place.uuid,
+            pci_address=place.pci_address,
+            memory_total_bytes=place.memory_total_bytes,
+            units=place.units,
+        )
+    )
+
+
+def trainer(collector: Collector) -> tuple[str, str]:
+    """The framework that computes, and its version: of ``keras on jax`` it is JAX."""
+    frameworks = collector.frameworks
+    keras = next((name for name in frameworks if name.startswith("keras on ")), None)
+    traced = collector.traced.framework if collector.traced else None
+    name = (traced or keras or next(iter(frameworks), "torch")).removeprefix("keras on ")
+    return name, frameworks.get(name, "")
+
+
+def joined(found: list[Measurement]) -> Measurement:
+    """Several measurements of the same training as one: the middle one, with the spread between processes."""
+    if len(found) == 1:
+        return found[0]
+    by_pace = sorted(found, key=lambda one: one.step_seconds.median)
+    middle = by_pace[(len(by_pace) - 1) // 2]
+    medians = [one.step_seconds.median for one in found]
+    logs = [math.log(one) for one in medians]
+    half = stats.t_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    center = statistics.fmean(logs)
+    rates = [one.samples_per_second for one in found if one.samples_per_second is not None]
+    return msgspec.structs.replace(
+        middle,
+        samples_per_second=statistics.median(rates) if len(rates) == len(found) else None,
+        step_seconds=StepSeconds(
+            median=statistics.median(medians),
+            low=math.exp(center - half),
+            high=math.exp(center + half),
+            least=min(one.step_seconds.least for one in found),
+            most=max(one.step_seconds.most for one in found),
+        ),
+        repeated=[
+            Span(median=one.step_seconds.median, low=one.step_seconds.low, high=one.step_seconds.high)
+            for one in found
+        ],
+        method=msgspec.structs.replace(
+            middle.method, repeats=len(found), interval="mean over fresh processes, Student's t, 95 %"
+        ),
+        share_of_limit=middle.limit_seconds / statistics.median(medians) if middle.limit_seconds else None,
+    )
