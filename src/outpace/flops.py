@@ -52,17 +52,29 @@ GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
 def recurrent(
-    cell: str, batch: int, length: int, features: int, hidden: int, layers: int = 1, directions: int = 1
+    cell: str,
+    batch: int,
+    length: int,
+    features: int,
+    hidden: int,
+    layers: int = 1,
+    directions: int = 1,
+    projection: int = 0,
 ) -> int:
     """The matrix products of an RNN over a whole sequence; the gates' elementwise work is not in it.
 
     Args:
         cell: ``lstm``, ``gru`` or ``rnn``.
         features: size of the input of the first layer.
+        projection: size that each hidden state is multiplied down to (an LSTM with projections, Sak et al.
+            2014, https://arxiv.org/abs/1402.1128), or 0.
     """
     gates = GATES[cell]
+    state = projection or hidden
     total = 0
     for layer in range(layers):
-        width = features if layer == 0 else hidden * directions
-        total += directions * matmul(batch * length, gates * hidden, width + hidden)
+        width = features if layer == 0 else state * directions
+        total += directions * matmul(batch * length, gates * hidden, width + state)
+        if projection:
+            total += directions * matmul(batch * length, projection, hidden)
     return total
