@@ -47,7 +47,7 @@ def span_of(collector: Collector) -> Span:
     at = {phase.name: phase for phase in reversed(collector.phases)}
     last = ends[-1]
     if "measuring" in at:
-        stop = at.get("tracing") or at.get("over")
+        stop = at.get("over")
         return Span(at["measuring"].at, stop.at if stop else last, at["measuring"].settled)
     warm_up = max(stats.warm_up_steps(collector.step_seconds()), min(1, len(ends) - 1))
     return Span(ends[warm_up - 1] if warm_up else (collector.began_at or 0.0), last, settled=False)

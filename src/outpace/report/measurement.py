@@ -86,7 +86,7 @@ def _speed(found: Measurement) -> str:
     size = f" of {found.samples_per_step:,}" if found.samples_per_step else ""
     step = (
         f"{units.seconds(span.median)} per step{size} "
-        f"({units.seconds(span.low)} to {units.seconds(span.high)} at 95 %)"
+        f"({units.seconds(span.low)} to {units.seconds(span.high)} at 95%)"
     )
     if found.samples_per_second is None:
         return step
@@ -167,9 +167,9 @@ def comparison(found: Comparison) -> str:
     ratio = found.ratio
     interval = f"{_times(ratio.low)} to {_times(ratio.high)}"
     what = {
-        "faster": f"B is {_times(ratio.median)} times as fast as A ({interval} at 95 %)",
-        "slower": f"B is slower: {_times(ratio.median)} times as fast as A ({interval} at 95 %)",
-        "not different": f"not different: B is {interval} times as fast as A (95 %)",
+        "faster": f"B is {_times(ratio.median)} times as fast as A ({interval} at 95%)",
+        "slower": f"B is slower: {_times(ratio.median)} times as fast as A ({interval} at 95%)",
+        "not different": f"not different: B is {interval} times as fast as A (95%)",
     }[found.verdict]
     lines = [*_wrapped(found.a, "A: "), *_wrapped(found.b, "B: "), *_wrapped(what, "")]
     half = len(found.measurements) // 2

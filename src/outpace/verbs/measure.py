@@ -20,6 +20,9 @@ from outpace.verbs.metering import Metering, with_estimated_energy
 from outpace.verbs.running import Silent, View
 from outpace.verbs.settings import Effort, Setting
 
+#: A step can be traced only when there are so many: the first ones make the optimizer's state.
+FEWEST_TO_TRACE = 4
+
 
 def measure(
     target: str,
@@ -72,7 +75,7 @@ def versus(
     a: Setting,
     b: Setting,
     *,
-    effort: Effort = Effort(repeat=3),
+    effort: Effort = Effort(repeat=3),  # noqa: B008 - frozen
     view: View = Silent(),  # noqa: B008 - it has no state
     stdout_to_stderr: bool = False,
 ) -> Comparison:
@@ -112,6 +115,8 @@ def once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool
             missing = reason or missing
         span = measured.span_of(collector)
         metered = metering.between(collector, span, device)
+    if collector.traced is None and effort.trace and run.steps >= FEWEST_TO_TRACE:
+        collector.traced = _traced_apart(blank, view, stdout_to_stderr=stdout_to_stderr)
     found = measured.of_run(
         run,
         collector,
@@ -123,6 +128,13 @@ def once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool
     if effort.estimate_energy and found.joules_per_sample is None:
         found = with_estimated_energy(found)
     return found
+
+
+def _traced_apart(blank: Run, view: View, *, stdout_to_stderr: bool) -> protocol.Traced | None:
+    """A step of a second run, of a script that was over before one could be traced."""
+    plan = protocol.Plan(measure=False)
+    _, collector = running.run(blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan)
+    return collector.traced
 
 
 def check(run: Run) -> None:
