@@ -20,6 +20,7 @@ LAYERS = [
     ["cards", "stats", "host", "protocol", "scripts", "data", "visible", "flops"],
     ["runs", "targets", "watcher", "collect", "rounds", "patch"],
     ["observe", "meters"],
+    ["sampling"],
     ["worker", "launch"],
     ["verbs"],
     ["report"],
