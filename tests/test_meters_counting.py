@@ -68,6 +68,15 @@ def test_a_counter_that_restarts_counts_on_and_says_that_the_sum_is_too_low() ->
     assert "too low" in str(tally.note())
 
 
+def test_nonsense_is_no_restart() -> None:
+    tally = Tally()
+    tally.add(1e6, 0.0)
+    for second, nonsense in enumerate([3.0, 1e15, 7.0, 1e14, 9.0, 1e13, 5.0], 1):
+        assert tally.add(nonsense, float(second)) == 0
+    assert tally.add(1e6 + 2400, 8.0) == 2400
+    assert "restarted" not in str(tally.note())
+
+
 def test_power_summed_up_is_none_until_there_was_some() -> None:
     integral = Integral()
     assert integral.add(None, 0.0) is None

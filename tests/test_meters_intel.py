@@ -68,6 +68,14 @@ def test_the_counter_of_the_card_is_preferred_to_that_of_the_package(time: Time,
     assert gauge.read().joules == pytest.approx(300, rel=0.01)
 
 
+def test_the_further_counters_of_i915_for_tiles_are_left_out(time: Time, tmp_path: Path) -> None:
+    counter(time, hwmon(tmp_path, name="i915_gt0", number=1), Power(time, watts=120))
+    counter(time, hwmon(tmp_path, name="i915", number=2), Power(time))
+    gauge = opened(tmp_path)
+    time.sleep(1)
+    assert gauge.read().joules == pytest.approx(300, rel=0.01)
+
+
 def test_a_package_counter_is_named_as_such(time: Time, tmp_path: Path) -> None:
     folder = hwmon(tmp_path)
     counter(time, folder, Power(time), number=1, label="card", shows=lambda _: 0)

@@ -94,7 +94,7 @@ class Tally:
             return None
         counted = self._growth(self._doubted[0], value)
         self._doubted.clear()
-        self._restarts += 1
+        self._restarts += counted is not None
         return counted
 
     def note(self) -> str | None:
