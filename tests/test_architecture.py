@@ -19,7 +19,7 @@ LAYERS = [
     ["records"],
     ["cards", "stats", "host", "protocol", "scripts", "data", "visible", "flops"],
     ["runs", "targets", "collect", "rounds", "patch", "course", "windows", "limits", "ceilings", "comparison"],
-    ["watcher", "findings"],
+    ["watcher", "findings", "xla"],
     ["observe", "meters", "measured"],
     ["worker", "launch"],
     ["verbs"],
