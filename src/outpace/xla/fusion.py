@@ -157,9 +157,9 @@ def _attributes(group: list[Node]) -> Attributes:
 def _kind(group: list[Node]) -> str:
     """What a kernel of several operators is called: after the dearest thing in it."""
     kinds = {node.kind for node in group}
-    for kind in ("random", "softmax", "normalization"):
+    for kind in ("random", "softmax", "normalization", "reduction"):
         if kind in kinds:
             return kind
     if group[0].phase == "optimizer":
         return "optimizer"
-    return next((kind for kind in ("reduction", "elementwise", "copy") if kind in kinds), "other")
+    return next((kind for kind in ("elementwise", "copy") if kind in kinds), "other")
