@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import sys
 import threading
 import types
@@ -70,10 +69,12 @@ def install() -> None:
 
 
 def _make(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    if not args or not callable(args[0]):  # a decorator with arguments, or an error that JAX explains
-        made = original(*args, **kwargs)
-        return functools.wraps(made)(lambda fun: _stand_for(made(_bare(fun)))) if callable(made) else made
-    return _stand_for(original(_bare(args[0]), *args[1:], **kwargs))
+    if args:
+        return _stand_for(original(_bare(args[0]), *args[1:], **kwargs))
+    made = original(**kwargs)
+    if "fun" in kwargs or not callable(made):
+        return _stand_for(made)
+    return lambda fun: _stand_for(made(_bare(fun)))  # a decorator with arguments
 
 
 def _bare(function: Any) -> Any:
