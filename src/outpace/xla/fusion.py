@@ -43,7 +43,7 @@ def operators(nodes: list[Node], results: list[Value], *, fuse: bool = True) -> 
     for index, group in enumerate(groups):
         if group[0].children is not None:
             found += group[0].children
-        elif len(group) == 1 and not group[0].fusible:
+        elif len(group) == 1 and (not group[0].fusible or group[0].bytes_read is not None):
             found.append(_alone(group[0]))
         else:
             found.append(_kernel(group, {value for value, users in used.items() if users - {index}}))
