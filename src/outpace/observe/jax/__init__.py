@@ -83,6 +83,12 @@ def attach(watch: Watch) -> None:
     watch.peaks.append(peak)
     watch.synchronizers.append(synchronize)
     watch.before_end.append(lambda: tell_place(watch))
+    if watch.job.plan is not None and watch.job.plan.trace:
+        from outpace.observe.jax.tracing import Tracer
+
+        tracer = Tracer(lambda: watch.witness == "script")
+        tracer.install()
+        watch.tracers.append(tracer)
 
 
 def check_asked(asked: str) -> None:

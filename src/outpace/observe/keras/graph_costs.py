@@ -1,0 +1,277 @@
+"""What each operator of TensorFlow is: its kind, its arithmetic, its memory traffic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from outpace import flops
+from outpace.xla.nodes import Attributes, Node, Value
+
+Rule = Callable[[Node, Any], None]
+Shape = tuple[int, ...]
+
+#: No kernel, or one that only the host runs.
+FREE = {
+    *("Const", "Placeholder", "PlaceholderWithDefault", "NoOp", "Identity", "IdentityN", "StopGradient"),
+    *("PreventGradient", "Reshape", "Squeeze", "ExpandDims", "Bitcast", "ReadVariableOp", "Shape", "ShapeN"),
+    *("Size", "Rank", "BroadcastGradientArgs", "VarHandleOp", "EnsureShape", "Snapshot"),
+    *("TensorListReserve", "EmptyTensorList", "TensorListGetItem", "TensorListSetItem", "TensorListPushBack"),
+    *("TensorListPopBack", "TensorListLength", "TensorListElementShape", "TensorListResize", "OptionalNone"),
+    *("OptionalFromValue", "OptionalGetValue", "OptionalHasValue", "IteratorGetNext", "IteratorGetNextSync"),
+    *("IteratorGetNextAsOptional", "Assert", "CheckNumerics", "StatelessRandomGetKeyCounter", "PyFunc"),
+    *("EagerPyFunc", "IsVariableInitialized", "ControlTrigger", "DeleteIterator", "AnonymousIterator"),
+    *("StatelessRandomGetAlg", "FakeParam", "CollectiveInitializeCommunicator"),
+}
+#: A kernel of their own, and in what XLA compiles another way to read.
+LAYOUT = {"Transpose", "BroadcastTo", "StridedSlice", "Slice", "Split", "SplitV", "Unpack", "Tile", "ReverseV2"}
+#: Elementwise without arithmetic.
+MOVES = {
+    *("Cast", "Fill", "ZerosLike", "OnesLike", "ConcatV2", "Pack", "Pad", "PadV2", "MirrorPad", "Copy"),
+    *("TensorListStack", "TensorListFromTensor", "TensorListConcatV2", "OneHot", "SpaceToBatchND"),
+    *("BatchToSpaceND", "StridedSliceGrad", "Range", "GatherNd", "Where", "DynamicStitch", "Roll"),
+}
+REDUCTIONS = {
+    *("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "ArgMax", "ArgMin", "L2Loss", "BiasAddGrad"),
+    *("EuclideanNorm", "Cumsum", "Cumprod"),
+}
+POOLING = {f"{kind}Pool{rest}" for kind in ("Max", "Avg") for rest in ("", "V2", "3D", "Grad", "3DGrad", "GradV2")}
+SOFTMAX = {
+    *("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"),
+}
+NORMALIZATION = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "_FusedBatchNormEx", "LRN", "LRNGrad"}
+SORTS = {"TopK", "TopKV2", "InTopKV2", "Unique", "UniqueV2", "UniqueWithCounts", "Bucketize"}
+
+
+def node_of(operation: Any, inputs: list[Value], outputs: list[Value], phase: str) -> Node:
+    """The operator *operation*, one that is not `FREE`.
+
+    Args:
+        operation: of a graph; only its type and its attributes are asked.
+        inputs, outputs: with the shapes that it runs on.
+    """
+    name = operation.type
+    node = Node(name, "elementwise", phase, inputs, outputs, dtype=_arithmetic(inputs, outputs))
+    rule = RULES.get(name) or next((act for part, act in PARTS if part in name), _elementwise)
+    rule(node, operation)
+    return node
+
+
+def _arithmetic(inputs: list[Value], outputs: list[Value]) -> str:
+    values = [value for value in outputs + inputs if value.itemsize]
+    numbers = [value for value in values if value.dtype not in ("bool", "int32", "int64")]
+    return (numbers or values or [Value((), "other", 0)])[0].dtype
+
+
+def _elementwise(node: Node, _operation: Any) -> None:
+    """Also what is not known here, if its shapes are those of an elementwise operator."""
+    shapes = {output.shape for output in node.outputs}
+    shape = max(shapes, key=math.prod, default=())
+    if any(value.itemsize and not _broadcasts(value.shape, shape) for value in node.inputs):
+        node.kind, node.guessed = "other", True
+        return
+    node.fusible, node.flops = True, math.prod(shape) * max(len(node.inputs) - 1, 1)
+
+
+def _broadcasts(shape: Shape, to: Shape) -> bool:
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(shape[::-1], to[::-1], strict=False))
+
+
+def _move(node: Node, _operation: Any) -> None:
+    node.kind, node.fusible = "copy", True
+    if node.name in ("StridedSlice", "Slice", "Split", "SplitV", "GatherNd", "Unpack", "Fill", "BroadcastTo"):
+        node.bytes_read = min(sum(value.bytes for value in node.outputs), _read(node))
+
+
+def _read(node: Node) -> int:
+    return sum(value.read_bytes for value in node.inputs)
+
+
+def _update(node: Node, _operation: Any) -> None:
+    """``variable += value``."""
+    node.kind = "optimizer" if node.phase == "optimizer" else "elementwise"
+    node.fusible, node.effect, node.flops = True, True, node.outputs[0].size
+
+
+def _reduction(node: Node, _operation: Any) -> None:
+    node.kind, node.absorbs, node.flops = "reduction", True, node.inputs[0].size
+
+
+def _matmul(node: Node, operation: Any) -> None:
+    left, right = node.inputs[0].shape, node.inputs[1].shape
+    turned = [_flag(operation, name) for name in ("transpose_a", "transpose_b", "adj_x", "adj_y")]
+    m, k = left[-2:][::-1] if turned[0] or turned[2] else left[-2:]
+    n = right[-2] if turned[1] or turned[3] else right[-1]
+    batch = math.prod(node.outputs[0].shape[:-2])
+    _product(node, m, n, k, batch)
+
+
+def _product(node: Node, m: int, n: int, k: int, batch: int) -> None:
+    node.kind, node.flops = "matmul", flops.matmul(m, n, k, batch)
+    node.dtype = node.inputs[0].dtype
+    node.attributes = {"m": m, "n": n, "k": k, "batch": batch}
+
+
+def _einsum(node: Node, operation: Any) -> None:
+    """Two operands: indices in both and in the result are a batch, in both only are summed over."""
+    given, made = operation.get_attr("equation").decode().replace(" ", "").split("->")
+    terms = given.split(",")
+    if len(terms) != 2:
+        node.kind, node.flops, node.absorbs = "reduction", node.inputs[0].size, True
+        return
+    sizes: dict[str, int] = {}
+    batch = 1
+    for term, value in zip(terms, node.inputs, strict=True):
+        dots = len(value.shape) - len(term.replace("...", ""))
+        axis = 0
+        for letter in term.replace("...", "." * dots):
+            if letter != ".":
+                sizes[letter] = max(sizes.get(letter, 1), value.shape[axis])
+            axis += 1
+    if "..." in made:
+        batch = math.prod(node.outputs[0].shape[: len(node.outputs[0].shape) - len(made.replace("...", ""))])
+    left, right = set(terms[0]) - {"."}, set(terms[1]) - {"."}
+
+    def together(letters: set[str]) -> int:
+        return math.prod(sizes[letter] for letter in letters)
+
+    both = left & right
+    kept = set(made)
+    _product(
+        node, together(left - right), together(right - left), together(both - kept), batch * together(both & kept)
+    )
+
+
+def _convolution(node: Node, operation: Any) -> None:
+    """Forward and both gradients are as large: windows at each place of the (gradient of the) output."""
+    name = node.name
+    if "BackpropInput" in name:
+        window, small, large = node.inputs[1].shape, node.inputs[2].shape, node.outputs[0].shape
+    elif "BackpropFilter" in name:
+        window, small, large = node.outputs[0].shape, node.inputs[2].shape, node.inputs[0].shape
+    else:
+        window, small, large = node.inputs[1].shape, node.outputs[0].shape, node.inputs[0].shape
+    last = operation.get_attr("data_format").decode().endswith("C")
+    channels_in = large[-1 if last else 1]
+    axes = slice(1, -1) if last else slice(2, None)
+    groups = channels_in if "Depthwise" in name else channels_in // window[-2]
+    channels_out = window[-1] * (channels_in if "Depthwise" in name else 1)
+    positions = math.prod(small[axes])
+    node.kind = "convolution"
+    node.dtype = node.outputs[0].dtype
+    node.flops = flops.convolution(small[0], channels_in, channels_out, window[:-2], positions, groups)
+    node.attributes = {
+        "groups": groups,
+        "channels_last": last,
+        "kernel": window[:-2],
+        "stride": tuple(operation.get_attr("strides"))[axes],
+        "dilation": tuple(operation.get_attr("dilations"))[axes],
+    }
+    if "BackpropFilter" in name:
+        node.attributes["gradient"] = "weight"
+    elif "BackpropInput" in name:
+        node.attributes |= {"gradient": "input"} if node.phase == "backward" else {"transposed": True}
+
+
+def _pooling(node: Node, operation: Any) -> None:
+    node.kind = "pooling"
+    window = tuple(operation.get_attr("ksize"))
+    node.attributes = {"kernel": window, "stride": tuple(operation.get_attr("strides"))}
+    node.flops = min(value.size for value in node.inputs + node.outputs if len(value.shape) > 1) * math.prod(window)
+
+
+def _normalization(node: Node, _operation: Any) -> None:
+    """Mean, variance, and what is made of them, as they are computed one by one."""
+    node.kind = "normalization"
+    node.flops = node.inputs[0].size * (11 if "Grad" in node.name else 7)
+
+
+def _softmax(node: Node, _operation: Any) -> None:
+    """Largest, difference, exponential, sum, quotient."""
+    node.kind, node.flops = "softmax", 5 * node.inputs[0].size
+
+
+def _gather(node: Node, _operation: Any) -> None:
+    """Rows of a table of numbers are an embedding; it reads what it returns."""
+    table, made = node.inputs[0], node.outputs[0]
+    rows = len(table.shape) > 1 and made.shape[-len(table.shape) + 1 :] == table.shape[1:]
+    rows |= node.name == "ResourceGather" and len(made.shape) > len(node.inputs[1].shape)
+    node.kind = "embedding" if rows and "int" not in made.dtype else "copy"
+    node.dtype = made.dtype
+    node.bytes_read = made.bytes + sum(value.read_bytes for value in node.inputs[1:])
+
+
+def _segments(node: Node, _operation: Any) -> None:
+    """The gradients of an embedding's rows added up into a table."""
+    node.kind, node.flops = "embedding", node.inputs[0].size
+
+
+def _scatter(node: Node, _operation: Any) -> None:
+    """Rows of a variable or a copy of it changed."""
+    updates = node.inputs[-1]
+    node.kind, node.effect, node.flops, node.dtype = "embedding", not node.outputs, updates.size, updates.dtype
+    node.bytes_read = updates.read_bytes * 2 + sum(value.read_bytes for value in node.inputs[1:-1])
+    node.bytes_written = updates.bytes
+
+
+def _apply(node: Node, _operation: Any) -> None:
+    """A whole update of a variable in one kernel; its gradient comes with the variable's shape."""
+    gradient = max((value for value in node.inputs if value.itemsize), key=lambda value: value.size)
+    slots = sum(value.itemsize == 0 for value in node.inputs)
+    node.kind, node.phase, node.effect, node.dtype = "optimizer", "optimizer", True, gradient.dtype
+    node.flops = 4 * slots * gradient.size
+    node.bytes_read, node.bytes_written = (slots + 1) * gradient.bytes, slots * gradient.bytes
+
+
+def _recurrent(node: Node, operation: Any) -> None:
+    """An RNN of cuDNN over (length, batch, features); its gradients are twice as much."""
+    rows, state = node.inputs[0].shape, node.inputs[1].shape
+    cell = operation.get_attr("rnn_mode").decode()
+    directions = 2 if operation.get_attr("direction").decode() == "bidirectional" else 1
+    layers = state[0] // directions
+    kind = cell if cell in flops.GATES else "rnn"
+    total = flops.recurrent(kind, rows[1], rows[0], rows[2], state[-1], layers, directions)
+    node.kind, node.dtype = "rnn", node.inputs[0].dtype
+    node.flops = total * (2 if "Backprop" in node.name else 1)
+    node.attributes = {"cell": kind, "hidden": state[-1], "layers": layers, "directions": directions}
+
+
+def _kind(kind: str, *, fusible: bool = False) -> Rule:
+    def rule(node: Node, _operation: Any) -> None:
+        node.kind, node.fusible = kind, fusible
+
+    return rule
+
+
+def _flag(operation: Any, name: str) -> bool:
+    attribute: Attributes = {key: value.b for key, value in operation.node_def.attr.items() if key == name}
+    return bool(attribute.get(name))
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(MOVES | LAYOUT, _move),
+    **dict.fromkeys(REDUCTIONS, _reduction),
+    **dict.fromkeys(SOFTMAX, _softmax),
+    **dict.fromkeys(POOLING, _pooling),
+    **dict.fromkeys(SORTS, _kind("sort")),
+    **dict.fromkeys(("AssignAddVariableOp", "AssignSubVariableOp"), _update),
+    **dict.fromkeys(("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _matmul),
+    **dict.fromkeys(("Gather", "GatherV2", "ResourceGather"), _gather),
+    "Einsum": _einsum,
+}
+#: By what the name holds, after `RULES`.
+PARTS: tuple[tuple[str, Rule], ...] = (
+    ("Conv2D", _convolution),
+    ("Conv3D", _convolution),
+    ("DepthwiseConv2d", _convolution),
+    ("BatchNorm", _normalization),
+    ("CudnnRNN", _recurrent),
+    ("ResourceApply", _apply),
+    ("ResourceSparseApply", _apply),
+    ("Segment", _segments),
+    ("Scatter", _scatter),
+    ("Random", _kind("random", fusible=True)),
+    ("Collective", _kind("communication")),
+    ("Nccl", _kind("communication")),
+)
