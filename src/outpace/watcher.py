@@ -83,6 +83,8 @@ class Watch:
         self.versions: dict[str, str] = {}
         self.peaks: list[Callable[[], tuple[int, str] | None]] = []
         """Asked at the end for the peak of the memory allocator: (bytes, source)."""
+        self.at_begin: list[Callable[[], object]] = []
+        """Called when training starts."""
         self.before_end: list[Callable[[], None]] = []
         """Called when the script is over: a step that is not closed yet."""
 
@@ -106,6 +108,8 @@ class Watch:
             self._began = True
             self.last_end = self.now()
             self.emit(protocol.Began(at=self.now()))
+            for tell in self.at_begin:
+                tell()
             if self.course is not None:
                 self.course.begin()
 

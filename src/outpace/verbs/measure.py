@@ -12,10 +12,9 @@ from outpace import measured, protocol, stats
 from outpace.collect import Collector
 from outpace.comparison import paired
 from outpace.errors import OutpaceError, UsageError
-from outpace.records import Comparison, Device, Measurement, Run, Span, StepSeconds
+from outpace.records import Comparison, Measurement, Run, Span, StepSeconds
 from outpace.verbs import running
 from outpace.verbs.ceilings import ceilings_of
-from outpace.verbs.devices import known
 from outpace.verbs.metering import Metering, with_estimated_energy
 from outpace.verbs.running import Silent, View
 from outpace.verbs.settings import Effort, Setting
@@ -107,20 +106,20 @@ def once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool
             blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan, on_event=metering.take
         )
         check(run)
-        device = device_of(collector)
-        ceilings, missing = None, "the device that trains could not be seen"
-        if device is not None:
-            framework, version = trainer(collector)
-            ceilings, reason = ceilings_of(device, framework, version, measured=effort.measured_ceilings)
-            missing = reason or missing
+        metering.idle()
         span = measured.span_of(collector)
-        metered = metering.between(collector, span, device)
+        metered = metering.between(collector, span, measured.samples_in(collector, span))
     if collector.traced is None and effort.trace and run.steps >= FEWEST_TO_TRACE:
         collector.traced = _traced_apart(blank, view, stdout_to_stderr=stdout_to_stderr)
+    ceilings, missing = None, "the device that trains could not be seen"
+    if metering.device is not None:
+        framework, version = trainer(collector)
+        ceilings, reason = ceilings_of(metering.device, framework, version, measured=effort.measured_ceilings)
+        missing = reason or missing
     found = measured.of_run(
         run,
         collector,
-        device=device,
+        device=metering.device,
         ceilings=ceilings,
         no_ceilings_because=missing,
         metered=metered,
@@ -155,25 +154,6 @@ class Interrupted(OutpaceError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
-
-
-def device_of(collector: Collector) -> Device | None:
-    """Where the training ran, with its card and its energy source."""
-    place = collector.place
-    if place is None:
-        return None
-    return known(
-        Device(
-            framework=trainer(collector)[0],
-            id=place.device,
-            name=place.name or place.device,
-            driver=place.driver,
-            uuid=place.uuid,
-            pci_address=place.pci_address,
-            memory_total_bytes=place.memory_total_bytes,
-            units=place.units,
-        )
-    )
 
 
 def trainer(collector: Collector) -> tuple[str, str]:

@@ -25,7 +25,17 @@ FREE = {
     *("StatelessRandomGetAlg", "FakeParam", "CollectiveInitializeCommunicator"),
 }
 #: A kernel of their own, and in what XLA compiles another way to read.
-LAYOUT = {"Transpose", "BroadcastTo", "StridedSlice", "Slice", "Split", "SplitV", "Unpack", "Tile", "ReverseV2"}
+LAYOUT = {
+    "Transpose",
+    "BroadcastTo",
+    "StridedSlice",
+    "Slice",
+    "Split",
+    "SplitV",
+    "Unpack",
+    "Tile",
+    "ReverseV2",
+}
 #: Elementwise without arithmetic.
 MOVES = {
     *("Cast", "Fill", "ZerosLike", "OnesLike", "ConcatV2", "Pack", "Pad", "PadV2", "MirrorPad", "Copy"),
@@ -36,11 +46,20 @@ REDUCTIONS = {
     *("Sum", "Mean", "Max", "Min", "Prod", "All", "Any", "ArgMax", "ArgMin", "L2Loss", "BiasAddGrad"),
     *("EuclideanNorm", "Cumsum", "Cumprod"),
 }
-POOLING = {f"{kind}Pool{rest}" for kind in ("Max", "Avg") for rest in ("", "V2", "3D", "Grad", "3DGrad", "GradV2")}
+POOLING = {
+    f"{kind}Pool{rest}" for kind in ("Max", "Avg") for rest in ("", "V2", "3D", "Grad", "3DGrad", "GradV2")
+}
 SOFTMAX = {
     *("Softmax", "LogSoftmax", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"),
 }
-NORMALIZATION = {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "_FusedBatchNormEx", "LRN", "LRNGrad"}
+NORMALIZATION = {
+    "FusedBatchNorm",
+    "FusedBatchNormV2",
+    "FusedBatchNormV3",
+    "_FusedBatchNormEx",
+    "LRN",
+    "LRNGrad",
+}
 SORTS = {"TopK", "TopKV2", "InTopKV2", "Unique", "UniqueV2", "UniqueWithCounts", "Bucketize"}
 
 
@@ -139,7 +158,11 @@ def _einsum(node: Node, operation: Any) -> None:
     both = left & right
     kept = set(made)
     _product(
-        node, together(left - right), together(right - left), together(both - kept), batch * together(both & kept)
+        node,
+        together(left - right),
+        together(right - left),
+        together(both - kept),
+        batch * together(both & kept),
     )
 
 
@@ -178,7 +201,9 @@ def _pooling(node: Node, operation: Any) -> None:
     node.kind = "pooling"
     window = tuple(operation.get_attr("ksize"))
     node.attributes = {"kernel": window, "stride": tuple(operation.get_attr("strides"))}
-    node.flops = min(value.size for value in node.inputs + node.outputs if len(value.shape) > 1) * math.prod(window)
+    node.flops = min(value.size for value in node.inputs + node.outputs if len(value.shape) > 1) * math.prod(
+        window
+    )
 
 
 def _normalization(node: Node, _operation: Any) -> None:
@@ -210,7 +235,12 @@ def _segments(node: Node, _operation: Any) -> None:
 def _scatter(node: Node, _operation: Any) -> None:
     """Rows of a variable or a copy of it changed."""
     updates = node.inputs[-1]
-    node.kind, node.effect, node.flops, node.dtype = "embedding", not node.outputs, updates.size, updates.dtype
+    node.kind, node.effect, node.flops, node.dtype = (
+        "embedding",
+        not node.outputs,
+        updates.size,
+        updates.dtype,
+    )
     node.bytes_read = updates.read_bytes * 2 + sum(value.read_bytes for value in node.inputs[1:-1])
     node.bytes_written = updates.bytes
 

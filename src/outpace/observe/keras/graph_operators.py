@@ -265,7 +265,9 @@ def _on_host(inputs: list[Value], outputs: list[Value]) -> bool:
 
 def _compiled(named: Any) -> bool:
     """Whether an operator, or a function, is marked to be compiled by XLA."""
-    attributes = named.node_def.attr if hasattr(named, "node_def") else getattr(named, "function_attributes", {})
+    attributes = (
+        named.node_def.attr if hasattr(named, "node_def") else getattr(named, "function_attributes", {})
+    )
     mark = attributes["_XlaMustCompile"] if "_XlaMustCompile" in attributes else None
     return bool(getattr(mark, "b", mark))
 
