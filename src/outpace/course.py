@@ -1,4 +1,4 @@
-"""The course of a measurement, in the worker: warm up, measure, trace a step, stop.
+"""The course of a measurement, in the worker: warm up, trace a step, measure, stop.
 
 The device is waited for only at the edges of windows, a tenth of a second apart or more: within a window
 host and device overlap as they do without us.
@@ -21,6 +21,7 @@ WANTED_ERROR = 0.01
 FEWEST_WINDOWS = 5
 #: Steps are traced up to three times, for the times of their operators; heavy ones once.
 TRACES = 3
+STEPS_TO_RECOVER = 2
 #: Several steps in one execution are reported at once, and nothing happens between them.
 MOST_TRIES = 100
 HEAVY_STEP_SECONDS = 1.0
@@ -67,6 +68,7 @@ class Course:
         """Steps since the last edge."""
         self._paces: list[float] = []
         """Seconds per step of each window of this phase."""
+        self._settled = True
         self._measured_steps = 0
         self._measured_from = 0.0
         self._seen = 0
@@ -128,7 +130,14 @@ class Course:
         settled = stats.settled(self._paces)
         too_long = self._edge_now - self._began > LONGEST_WARM_UP_SECONDS and len(self._paces) > 1
         if settled or too_long:
-            self._enter("measuring", settled=settled)
+            self._settled = settled
+            self._start_trace()
+
+    def _recover(self) -> None:
+        """A traced step leaves caches behind that are not the training's."""
+        if self._steps >= STEPS_TO_RECOVER:
+            self._edge(opens=True)
+            self._enter("measuring", settled=self._settled)
             self._paces, self._measured_from = [], self._edge_now
             self._act = self._measure
 
@@ -139,7 +148,7 @@ class Course:
             return
         self._edge()
         if asked or self._enough():
-            self._start_trace()
+            self._enter("over")
 
     def _enough(self) -> bool:
         if self.plan.steps is not None:
@@ -180,6 +189,14 @@ class Course:
         for tracer in self._running:
             tracer.start()
         if not self._running:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Tracing is done."""
+        if self.plan.measure:
+            self._steps, self._act = 0, self._recover
+            self._enter("warming")
+        else:
             self._enter("over")
 
     def _end_trace(self) -> None:
@@ -197,7 +214,7 @@ class Course:
             return
         if self._traces:
             self.ground.emit(min(seen or self._traces, key=_seconds))
-        self._enter("over")
+        self._go_on()
 
 
 def _seconds(traced: protocol.Traced) -> float:

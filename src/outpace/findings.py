@@ -242,13 +242,22 @@ def _why_far(operator: Operator, limit: Limit) -> str:
     if operator.kind == "rnn":
         return "one time step waits for the one before"
     if operator.kind in ON_MATRIX_UNITS and limit.limited_by == "compute":
-        narrow = min((size for shape in (*operator.inputs, *operator.outputs) for size in shape), default=0)
+        narrow, what = _narrowest(operator)
         if narrow < 32:
-            return f"a dimension of {narrow} is too small to fill the units"
+            return f"{narrow} {what} are too few to fill the units"
         return "the library's kernel is far from the peak for these shapes"
     if operator.kind == "pooling":
         return "its kernel does not use the bandwidth (indices, scattered writes)"
     return "its kernel does not use the bandwidth"
+
+
+def _narrowest(operator: Operator) -> tuple[int, str]:
+    """The smallest side of the product that *operator* is, and what it counts."""
+    if operator.kind == "convolution":
+        channels = {shape[1] for shape in operator.inputs if len(shape) > 2}
+        return min(channels, default=32), "channels"
+    sides = [size for shape in operator.inputs for size in shape[-2:]]
+    return min(sides, default=32), "rows or columns"
 
 
 def _what(device: str) -> str:

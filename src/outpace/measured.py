@@ -11,23 +11,18 @@ from typing import Any
 from outpace import __version__, findings, limits, stats, windows
 from outpace.collect import Collector
 from outpace.errors import OutpaceError
-from outpace.limits import Limit
+from outpace.operators import of_step, shares
 from outpace.records import (
     Ceilings,
     Device,
     Environment,
     Measurement,
     Method,
-    Operator,
-    OperatorShare,
     Run,
     StepSeconds,
     Trace,
 )
 from outpace.windows import Steps, Window
-
-#: How many operators a measurement names.
-MOST_OPERATORS = 12
 
 #: Environment variables that change how fast a training is.
 VARIABLES = (
@@ -52,7 +47,7 @@ def span_of(collector: Collector) -> Span:
     at = {phase.name: phase for phase in reversed(collector.phases)}
     last = ends[-1]
     if "measuring" in at:
-        stop = at.get("tracing") or at.get("over")
+        stop = at.get("over")
         return Span(at["measuring"].at, stop.at if stop else last, at["measuring"].settled)
     warm_up = max(stats.warm_up_steps(collector.step_seconds()), min(1, len(ends) - 1))
     return Span(ends[warm_up - 1] if warm_up else (collector.began_at or 0.0), last, settled=False)
@@ -94,7 +89,7 @@ def of_run(
     launch = ceilings.launch_seconds if ceilings else None
     calls = findings.calls_of(operators, each, launch) if each else None
     flops = sum(operator.flops * operator.count for operator in operators)
-    limit = _limit(operators, each, ceilings, settings, no_ceilings_because)
+    limit = of_step(operators, each, ceilings, settings, middle.median, no_ceilings_because)
     losses = [value for value in run.losses if value is not None]
     return Measurement(
         outpace=__version__,
@@ -145,7 +140,7 @@ def of_run(
         notes=[*run.notes, *(trace.notes if trace else [])],
         window_seconds=[round(pace, 9) for pace in paces],
         trace=trace,
-        **_share(limit, middle.median),
+        **limit,
         **(metered or {}),
     )
 
@@ -235,67 +230,6 @@ def trace_of(run: Run, collector: Collector) -> Trace | None:
         settings=traced.settings,
         notes=traced.notes,
     )
-
-
-def _limit(
-    operators: Sequence[Operator],
-    each: Sequence[Limit],
-    ceilings: Ceilings | None,
-    settings: Mapping[str, str],
-    missing: str | None,
-) -> dict[str, Any]:
-    """The limit of the step and its source, or why there is none."""
-    if not operators:
-        return {"limit_missing_because": "no operators of the step could be recorded"}
-    if ceilings is None:
-        return {"limit_missing_because": missing or "the limits of this device are not known"}
-    without = sorted(
-        {
-            operator.dtype
-            for operator in operators
-            if operator.kind in limits.ON_MATRIX_UNITS
-            and operator.flops
-            and limits.peak_of(operator, ceilings, settings) is None
-        }
-    )
-    if without:
-        return {"limit_missing_because": f"no peak is known for {', '.join(without)} ({ceilings.source})"}
-    return {"limit_seconds": sum(limit.seconds for limit in each), "limit_source": ceilings.source}
-
-
-def _share(limit: dict[str, Any], step_seconds: float) -> dict[str, Any]:
-    seconds = limit.get("limit_seconds")
-    return limit | ({"share_of_limit": seconds / step_seconds} if seconds else {})
-
-
-def shares(
-    operators: Sequence[Operator], each: Sequence[Limit], step_seconds: float, ceilings: Ceilings
-) -> list[OperatorShare]:
-    """The operators that take most of the step, equal calls of different shapes apart."""
-    timed = sum(operator.seconds or 0.0 for operator in operators)
-    found = []
-    for operator, limit in zip(operators, each, strict=True):
-        share = operator.seconds / timed if timed and operator.seconds is not None else None
-        seconds = None if share is None else share * min(step_seconds, max(timed, step_seconds))
-        found.append(
-            OperatorShare(
-                kind=operator.kind,
-                name=operator.name,
-                phase=operator.phase,
-                dtype=operator.dtype,
-                inputs=operator.inputs,
-                count=operator.count,
-                flops=operator.flops * operator.count,
-                bytes=(operator.bytes_read + operator.bytes_written) * operator.count,
-                share_of_step=share,
-                seconds=seconds,
-                limit_seconds=limit.seconds,
-                limited_by=limit.limited_by,
-                sentence=findings.of_operator(operator, limit, seconds, ceilings),
-            )
-        )
-    found.sort(key=lambda one: one.limit_seconds if one.seconds is None else one.seconds, reverse=True)
-    return found[:MOST_OPERATORS]
 
 
 def _variables() -> dict[str, str]:

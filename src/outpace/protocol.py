@@ -19,7 +19,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     """How long to measure after warm-up. With neither: until the pace is known well."""
     trace: bool = True
-    """Record the operators of a step, after measuring."""
+    """Record the operators of a step, after the warm-up."""
     fake: bool = False
     """Compute shapes only, no values; for steps too heavy for this machine."""
 
@@ -119,7 +119,7 @@ class Edge(Event, frozen=True, kw_only=True):
 
 
 class Phase(Event, frozen=True, kw_only=True):
-    """The course of a measurement: ``measuring``, ``tracing``, ``over``."""
+    """The course of a measurement: ``tracing``, ``warming`` again, ``measuring``, ``over``."""
 
     at: float
     name: str

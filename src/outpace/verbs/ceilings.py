@@ -40,7 +40,10 @@ def ceilings_of(
     if device.card is None:
         return None, f"no datasheet facts of {device.name} are known (--ceilings measured takes them here)"
     if device.part is not None:
-        return None, f"it is only a part ({device.part}) of a card (--ceilings measured takes its limits here)"
+        return (
+            None,
+            f"only a part of a card ({device.part}): --ceilings measured takes its limits here",
+        )
     sheet = ceilings.of_card(cards.load()[device.card])
     launch = found.launch_seconds if found else None
     return msgspec.structs.replace(sheet, launch_seconds=launch), None

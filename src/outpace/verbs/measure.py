@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -17,47 +16,12 @@ from outpace.records import Comparison, Device, Measurement, Run, Span, StepSeco
 from outpace.verbs import running
 from outpace.verbs.ceilings import ceilings_of
 from outpace.verbs.devices import known
-from outpace.verbs.metering import Metering
+from outpace.verbs.metering import Metering, with_estimated_energy
 from outpace.verbs.running import Silent, View
+from outpace.verbs.settings import Effort, Setting
 
-
-@dataclass(frozen=True)
-class Setting:
-    """What is measured: a training on a device."""
-
-    target: str
-    args: list[str] = field(default_factory=list)
-    device: str = "auto"
-
-    def __str__(self) -> str:
-        options = [] if self.device == "auto" else ["--device", self.device]
-        return " ".join([*options, self.target, *self.args])
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How it is measured."""
-
-    steps: int | None = None
-    """To measure after warm-up."""
-    seconds: float | None = None
-    repeat: int = 1
-    """Fresh processes."""
-    seed: int | None = None
-    trace: bool = True
-    measured_ceilings: bool = False
-    """Measure the limits of a card too, instead of taking them from its datasheet."""
-    estimate_energy: bool = False
-
-    def __post_init__(self) -> None:
-        if self.steps is not None and self.steps < 1:
-            raise UsageError(f"--steps {self.steps}: at least one step must be measured")
-        if self.seconds is not None and not (self.seconds > 0 and math.isfinite(self.seconds)):
-            raise UsageError(f"--seconds {self.seconds:g}: a time above zero is needed")
-        if self.steps is not None and self.seconds is not None:
-            raise UsageError("--steps and --seconds both say when to stop", "give one of them")
-        if self.repeat < 1:
-            raise UsageError(f"--repeat {self.repeat}: at least one run is needed")
+#: A step can be traced only when there are so many: the first ones make the optimizer's state.
+FEWEST_TO_TRACE = 4
 
 
 def measure(
@@ -81,8 +45,8 @@ def measure(
         target: a built-in name or the path of a training script.
         args: the script's own arguments.
         device: ``auto``, ``cpu``, ``cuda[:N]``, ``xpu[:N]`` or ``mps``.
-        steps, seconds: how much to measure after warm-up; without either until the pace is known to 1 %, within
-            3 to 10 s on a CPU and 10 to 15 s on a card.
+        steps, seconds: how much to measure after warm-up; without either until the pace is known to 1 %,
+            within 3 to 10 s on a CPU and 10 to 15 s on a card.
         repeat: fresh processes; the interval is then that between them.
         seed: seeds Python, NumPy and the framework.
         trace: record the operators of a step, which the limit is computed from.
@@ -97,6 +61,11 @@ def measure(
     """
     effort = Effort(steps, seconds, repeat, seed, trace, measured_ceilings, estimate_energy)
     setting = Setting(target, args or [], device)
+    return repeated(setting, effort=effort, view=view, stdout_to_stderr=stdout_to_stderr)
+
+
+def repeated(setting: Setting, *, effort: Effort, view: View, stdout_to_stderr: bool = False) -> Measurement:
+    """Measure *setting* in as many fresh processes as *effort* says."""
     return joined(
         [once(setting, effort, view, stdout_to_stderr=stdout_to_stderr) for _ in range(effort.repeat)]
     )
@@ -129,9 +98,7 @@ def versus(
     return paired(found["a"], found["b"], names=(str(a), str(b)))
 
 
-def once(
-    setting: Setting, effort: Effort, view: View = Silent(), *, stdout_to_stderr: bool = False  # noqa: B008
-) -> Measurement:
+def once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool = False) -> Measurement:
     """Measure *setting* in one fresh process."""
     plan = protocol.Plan(steps=effort.steps, seconds=effort.seconds, trace=effort.trace)
     blank = running.blank_run(setting.target, setting.args, device=setting.device, seed=effort.seed)
@@ -148,6 +115,8 @@ def once(
             missing = reason or missing
         span = measured.span_of(collector)
         metered = metering.between(collector, span, device)
+    if collector.traced is None and effort.trace and run.steps >= FEWEST_TO_TRACE:
+        collector.traced = _traced_apart(blank, view, stdout_to_stderr=stdout_to_stderr)
     found = measured.of_run(
         run,
         collector,
@@ -157,8 +126,15 @@ def once(
         metered=metered,
     )
     if effort.estimate_energy and found.joules_per_sample is None:
-        found = measured.with_estimated_energy(found)
+        found = with_estimated_energy(found)
     return found
+
+
+def _traced_apart(blank: Run, view: View, *, stdout_to_stderr: bool) -> protocol.Traced | None:
+    """A step of a second run, of a script that was over before one could be traced."""
+    plan = protocol.Plan(measure=False)
+    _, collector = running.run(blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan)
+    return collector.traced
 
 
 def check(run: Run) -> None:

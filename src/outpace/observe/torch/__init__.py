@@ -29,9 +29,9 @@ def devices() -> list[Device]:
 
 def bench(device: str) -> Bench:
     """Work for *device*, to measure its limits."""
-    from outpace.observe.torch import bench as work
+    from outpace.observe.torch.work import Work
 
-    return work.Bench(device)
+    return Work(device)
 
 
 def attach(watch: Watch) -> None:

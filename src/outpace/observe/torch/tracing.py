@@ -58,7 +58,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, phase: Callable[[], str]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._phase = phase
-        self._calls: list[tuple[Operator, _Timing, str]] = []
+        self._calls: list[tuple[Operator, _Timing]] = []
         self._memory: MemoryWatch | None = MemoryWatch()
         self._notes: list[str] = []
 
@@ -87,23 +87,28 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._memory = None
         operator = describe(func, args, kwargs, result, phase)
         if operator is not None:
-            self._calls.append((operator, timing, timing.place))
+            self._calls.append((operator, timing))
 
     def finish(self) -> Traced:
-        places = [place for _, _, place in self._calls]
-        main = next((place for place in places if place not in ("cpu", "meta")), "cpu")
+        main = next(
+            (timing.place for _, timing in self._calls if timing.place not in ("cpu", "meta", "")), "cpu"
+        )
+        fakes = _fakes()
         kind = main.partition(":")[0]
-        if kind in ("cuda", "xpu"):
+        if kind in ("cuda", "xpu") and fakes is None:
             getattr(torch, kind).synchronize()
         operators = _merged(
-            [(_placed(operator, place, main), timing.seconds()) for operator, timing, place in self._calls]
+            [
+                (_placed(operator, timing.place, main), None if fakes else timing.seconds())
+                for operator, timing in self._calls
+            ]
         )
         return Traced(
             framework="torch",
-            device=main,
+            device="meta" if fakes else main,
             operators=operators,
             memory=self._step_memory(),
-            notes=sorted(set(self._notes)),
+            notes=sorted({*self._notes, *(fakes.notes if fakes else ())}),
         )
 
     def _step_memory(self) -> StepMemory | None:
@@ -111,6 +116,12 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._memory.close() if self._memory is not None else None
         except Exception:
             return None
+
+
+def _fakes() -> Any:
+    """The fake mode of `fake.install`, if the script runs in it."""
+    module = sys.modules.get("outpace.observe.torch.fake")
+    return None if module is None else module.installed
 
 
 def _plain(kind: type) -> bool:
@@ -131,7 +142,7 @@ class _Timing:
 
     def _event(self) -> None:
         kind = self.place.partition(":")[0]
-        if kind not in ("cuda", "xpu"):
+        if kind not in ("cuda", "xpu") or _fakes() is not None:
             return
         backend = getattr(torch, kind)
         if kind == "cuda" and torch.cuda.is_current_stream_capturing():

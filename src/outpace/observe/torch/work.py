@@ -1,4 +1,4 @@
-"""Small work for a device, to measure what it can do at best."""
+"""Small pieces of work for a device, to measure what it can do at best."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DTYPES = {
 }
 
 
-class Bench:
+class Work:
     """See `outpace.ceilings.Bench`."""
 
-    dtypes = ("fp32", "tf32", "bf16", "fp16", "fp64")
+    dtypes: tuple[str, ...] = ("fp32", "tf32", "bf16", "fp16", "fp64")
 
     def __init__(self, device: str) -> None:
         self.name = f"torch {torch.__version__}"
