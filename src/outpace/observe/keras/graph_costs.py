@@ -24,6 +24,13 @@ FREE = {
     *("EagerPyFunc", "IsVariableInitialized", "ControlTrigger", "DeleteIterator", "AnonymousIterator"),
     *("StatelessRandomGetAlg", "FakeParam", "CollectiveInitializeCommunicator"),
 }
+#: Of those, another way to read an array.
+VIEWS = {
+    *("Identity", "IdentityN", "StopGradient", "PreventGradient", "Reshape", "Squeeze", "ExpandDims"),
+    *("Bitcast", "EnsureShape", "Snapshot", "CheckNumerics"),
+}
+#: Of those, what tells how large something is.
+SIZES = {"Shape", "ShapeN", "Size", "Rank", "BroadcastGradientArgs", "TensorListElementShape", "TensorListLength"}
 #: A kernel of their own, and in what XLA compiles another way to read.
 LAYOUT = {
     "Transpose",
@@ -99,12 +106,13 @@ def _broadcasts(shape: Shape, to: Shape) -> bool:
 
 def _move(node: Node, _operation: Any) -> None:
     node.kind, node.fusible = "copy", True
+    read = sum(value.read_bytes for value in node.inputs)
     if node.name in ("StridedSlice", "Slice", "Split", "SplitV", "GatherNd", "Unpack", "Fill", "BroadcastTo"):
-        node.bytes_read = min(sum(value.bytes for value in node.outputs), _read(node))
-
-
-def _read(node: Node) -> int:
-    return sum(value.read_bytes for value in node.inputs)
+        node.bytes_read = min(sum(value.bytes for value in node.outputs), read)
+    elif node.name == "TensorListStack":
+        node.bytes_read = node.outputs[0].bytes
+    elif node.name == "TensorListFromTensor":
+        node.bytes_read = node.bytes_written = read
 
 
 def _update(node: Node, _operation: Any) -> None:
@@ -195,6 +203,8 @@ def _convolution(node: Node, operation: Any) -> None:
         node.attributes["gradient"] = "weight"
     elif "BackpropInput" in name:
         node.attributes |= {"gradient": "input"} if node.phase == "backward" else {"transposed": True}
+    elif node.phase == "backward":  # of a transposed convolution
+        node.attributes["gradient"] = "input"
 
 
 def _pooling(node: Node, operation: Any) -> None:

@@ -72,6 +72,8 @@ class Walk:
         self.variables: dict[str, Value] = {}
         """What a variable holds now, by the handle."""
         self.nodes: list[Node] = []
+        self.sizes: set[Value] = set()
+        """What only says how large something is, or which axes, and stays on the host."""
         self.kept: list[Value] = []
         """Results that leave the graph otherwise than by being returned."""
         for tensor, shape in zip(graph.inputs, shapes, strict=False):
@@ -118,10 +120,10 @@ class Walk:
 
     def _visit(self, operation: Any) -> None:
         inputs = [self._value(tensor) for tensor in operation.inputs]
-        backward = self.setting.backward or any(
-            mark in operation.name for mark in ("gradient_tape/", "gradients/")
-        )
         tainted = any(value.from_gradient for value in inputs)
+        # Gradients that several operators send to one are added up outside of the tape's name.
+        backward = self.setting.backward or (tainted and operation.type == "AddN")
+        backward |= any(mark in operation.name for mark in ("gradient_tape/", "gradients/"))
         if operation.type in CALLS | LOOPS | BRANCHES:
             self._call(operation, inputs, dataclasses.replace(self.setting, backward=backward))
             return
@@ -143,14 +145,18 @@ class Walk:
             before = self.variables.get(handle) or Value(value.shape, value.dtype, value.itemsize)
             after = Value(value.shape, value.dtype, value.itemsize, from_gradient=value.from_gradient)
             self.variables[handle] = after
+            self.kept.append(after)
             if value.size > 1:
                 self.nodes.append(graph_costs.node_of(operation, [value, before], [after], phase))
         elif kind in graph_costs.FREE or (self.setting.compiled and kind in graph_costs.LAYOUT):
             self._view(kind, inputs, outputs)
+        elif kind in ("Sum", "Mean") and inputs[0].size == outputs[0].size:
+            outputs[0].base = inputs[0]
         elif _on_host(inputs, outputs):
-            self.kept += []
+            self.sizes |= {output for output in outputs if _small(output)}
         else:
             node = graph_costs.node_of(operation, inputs, outputs, phase)
+            node.inputs = [value for value in inputs if value.root not in self.sizes]
             node.guessed |= any(self.shapes.guessed(tensor) for tensor in operation.outputs)
             self.nodes.append(node)
 
@@ -161,14 +167,14 @@ class Walk:
         output.base, output.from_gradient = held, held.from_gradient
 
     def _view(self, kind: str, inputs: list[Value], outputs: list[Value]) -> None:
-        sources = [value for value in inputs if value.itemsize]
-        if not sources or not outputs:
+        if kind in graph_costs.SIZES or not inputs:
+            self.sizes |= {output for output in outputs if _small(output)}
+            return
+        if kind not in graph_costs.VIEWS | graph_costs.LAYOUT:
+            self.kept += [value for value in inputs if value.itemsize]  # it leaves in a list, say
             return
         for index, output in enumerate(outputs):
-            if kind in ("IdentityN", "Identity"):
-                output.base = inputs[index]
-            elif output.itemsize and kind not in ("Shape", "ShapeN", "Size", "Rank", "BroadcastGradientArgs"):
-                output.base = sources[1 if kind == "Split" else 0]
+            output.base = inputs[index if kind == "IdentityN" else kind == "Split"]
 
     def _call(self, operation: Any, inputs: list[Value], setting: Setting) -> None:
         kind = operation.type
@@ -236,7 +242,8 @@ class Walk:
             else:
                 end = _constant(limit)
             if start is not None and end is not None:
-                found[places[counter.name]] = max(int(end) - int(start), 0)
+                stride = _stride(_function(operation, "body"), places[counter.name])
+                found[places[counter.name]] = max(-(-(int(end) - int(start)) // stride), 0)
         return (min(found.values()) if found else None), set(found)
 
     def _branch(self, operation: Any, inputs: list[Value], setting: Setting) -> Result:
@@ -258,9 +265,13 @@ def _cost(found: list[Operator]) -> tuple[int, int]:
 def _on_host(inputs: list[Value], outputs: list[Value]) -> bool:
     """Whether it makes sizes, or scalars of scalars."""
     made = [output for output in outputs if output.itemsize]
-    if all(output.dtype in ("int32", "int64", "bool") and output.size <= HOST_ELEMENTS for output in made):
+    if all(map(_small, made)):
         return all(value.size <= HOST_ELEMENTS for value in inputs)
     return all(value.size <= 1 for value in inputs + made)
+
+
+def _small(value: Value) -> bool:
+    return value.dtype in ("int32", "int64", "bool") and value.size <= HOST_ELEMENTS
 
 
 def _compiled(named: Any) -> bool:
@@ -297,6 +308,21 @@ def _behind(tensor: Any) -> Any:
     while tensor.op.type in ("Identity", "Cast"):
         tensor = tensor.op.inputs[0]
     return tensor
+
+
+def _stride(body: Any, index: int) -> int:
+    """What the body of a loop adds to its variable at *index*."""
+    tensor, added = _behind(body.outputs[index]), 0
+    while tensor.op.type in ("Add", "AddV2"):
+        left, right = tensor.op.inputs
+        constant = _constant(right)
+        if constant is None:
+            left, constant = right, _constant(left)
+        if constant is None:
+            break
+        added += int(constant)
+        tensor = _behind(left)
+    return max(added, 1)
 
 
 def _constant(tensor: Any) -> Any:

@@ -101,16 +101,14 @@ class Shapes:
 
     def _promised(self, tensor: Any, built: Any) -> Shape:
         shape = tensor.shape if built is None else tensor.shape.merge_with(built)
+        if tensor.op.type == "Sum" and not shape.is_fully_defined():
+            # Gradients of broadcasts sum over axes known when they run, and are reshaped to what was broadcast.
+            reshaped = [use.outputs[0].shape for use in tensor.consumers() if use.type == "Reshape"]
+            shape = next((one for one in reshaped if one.rank is not None), shape)
         if shape.rank is None:
             self._filled.add(tensor.name)
             return ()
         dimensions = shape.as_list()
-        operation = tensor.op
-        if operation.type in ("Sum", "Mean") and dimensions.count(None) > 0:
-            # Gradients of broadcasts sum over axes known when they run, mostly none.
-            source = self.of(operation.inputs[0])
-            if len(source) == len(dimensions):
-                return tuple(s if d is None else d for s, d in zip(source, dimensions, strict=True))
         if dimensions.count(None) > 1:
             self._filled.add(tensor.name)
         return tuple(self.batch if size is None else size for size in dimensions)
