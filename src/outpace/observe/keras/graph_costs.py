@@ -30,7 +30,15 @@ VIEWS = {
     *("Bitcast", "EnsureShape", "Snapshot", "CheckNumerics"),
 }
 #: Of those, what tells how large something is.
-SIZES = {"Shape", "ShapeN", "Size", "Rank", "BroadcastGradientArgs", "TensorListElementShape", "TensorListLength"}
+SIZES = {
+    "Shape",
+    "ShapeN",
+    "Size",
+    "Rank",
+    "BroadcastGradientArgs",
+    "TensorListElementShape",
+    "TensorListLength",
+}
 #: A kernel of their own, and in what XLA compiles another way to read.
 LAYOUT = {
     "Transpose",
