@@ -75,7 +75,7 @@ def calls_of(operators: Sequence[Operator], limits: Sequence[Limit], launch: flo
     if not launch or not operators:
         return None
     pairs = list(zip(operators, limits, strict=True))
-    small = [one for one, limit in pairs if limit.seconds < one.count * launch]
+    small = [one for one, limit in pairs if is_small(one, limit, one.seconds, launch)]
     timed = sum(one.seconds or 0.0 for one in operators)
     return Calls(
         calls=sum(one.count for one in operators),
@@ -84,6 +84,12 @@ def calls_of(operators: Sequence[Operator], limits: Sequence[Limit], launch: flo
         launch=launch,
         limit=sum(limit.seconds for limit in limits),
     )
+
+
+def is_small(operator: Operator, limit: Limit, seconds: float | None, launch: float) -> bool:
+    """Whether the calls of *operator* are mostly the cost of calling, by their limit and their time."""
+    calls = operator.count * launch
+    return limit.seconds < calls and (seconds is None or seconds < MOSTLY_LAUNCH * calls)
 
 
 def bound_by(facts: Facts, calls: Calls | None) -> str | None:
@@ -209,14 +215,14 @@ def of_operator(operator: Operator, limit: Limit, seconds: float | None, ceiling
         aim = "small enough to stay in a cache"
     if seconds is None:
         return f"{aim}; needs {units.seconds(limit.seconds)} at the limit"
-    launch = ceilings.launch_seconds
-    if (
-        launch
-        and limit.seconds < operator.count * launch
-        and seconds < MOSTLY_LAUNCH * operator.count * launch
-    ):
-        each = units.seconds(seconds / operator.count)
+    launch = ceilings.launch_seconds or 0.0
+    each = units.seconds(seconds / operator.count)
+    if is_small(operator, limit, seconds, launch):
         return f"{operator.count:,} calls of {each}: mostly the cost of the calls"
+    if limit.seconds < operator.count * launch:
+        return (
+            f"{operator.count:,} calls of {each} that need next to nothing: threads, memory, or a slow kernel"
+        )
     share = limit.seconds / seconds if seconds else 0.0
     if share > 1:
         return f"{aim}; faster than the limit that was measured, so that limit is too low"

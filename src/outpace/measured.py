@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from outpace import __version__, findings, limits, stats, windows
 from outpace.collect import Collector
@@ -19,6 +22,7 @@ from outpace.records import (
     Environment,
     Measurement,
     Method,
+    Operator,
     Run,
     StepSeconds,
     Trace,
@@ -97,7 +101,7 @@ def of_run(
     metered = dict(metered or {})
     facts = _facts(run, collector, span, found, synchronous=synchronous)
     facts = dataclasses.replace(facts, throttled=metered.get("throttled", {}))
-    operators = trace.operators if trace else []
+    operators = _timed_as_they_ran(trace) if trace else []
     settings = trace.settings if trace else {}
     each = [limits.of_operator(operator, ceilings, settings) for operator in operators] if ceilings else []
     launch = ceilings.launch_seconds if ceilings and _one_by_one(trace) else None
@@ -151,7 +155,7 @@ def of_run(
         nonfinite_losses=len(run.nonfinite_losses),
         skipped_steps=run.skipped_steps,
         findings=findings.findings(facts, calls),
-        notes=[*run.notes, *(trace.notes if trace else [])],
+        notes=[*run.notes, *(trace.notes if trace else []), *_compiled_note(trace)],
         window_seconds=[round(pace, 9) for pace in paces],
         trace=trace,
         **limit,
@@ -160,9 +164,22 @@ def of_run(
     )
 
 
+def _timed_as_they_ran(trace: Trace) -> list[Operator]:
+    """The operators; of compiled code without their times, which are those of the uncompiled ones."""
+    if "compiled" not in trace.settings:
+        return trace.operators
+    return [msgspec.structs.replace(operator, seconds=None) for operator in trace.operators]
+
+
 def _one_by_one(trace: Trace | None) -> bool:
     """Whether the host starts each operator; compiled graphs (XLA, TensorFlow) start many at once."""
-    return trace is not None and trace.framework == "torch"
+    return trace is not None and trace.framework == "torch" and "compiled" not in trace.settings
+
+
+def _compiled_note(trace: Trace | None) -> list[str]:
+    if trace is None or "compiled" not in trace.settings:
+        return []
+    return ["the script compiles code: its operators were recorded as they are before compilation"]
 
 
 def _per_epoch(metered: Mapping[str, Any], collector: Collector, full: int | None) -> float | None:
@@ -202,7 +219,7 @@ def _facts(
     waited = [window.waited for window in found]
     host_step = (seconds - sum(waited)) / steps
     return findings.Facts(
-        step=seconds / steps,
+        step=statistics.median(window.step_seconds for window in found),
         device=run.device or "device",
         synchronous=synchronous,
         data=_data(inside, run),

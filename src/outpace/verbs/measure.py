@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -12,7 +14,7 @@ from outpace import measured, protocol, stats
 from outpace.collect import Collector
 from outpace.comparison import paired
 from outpace.errors import OutpaceError, UsageError
-from outpace.records import Comparison, Measurement, Run, Span, StepSeconds
+from outpace.records import Comparison, Device, Measurement, Run, Span, StepSeconds
 from outpace.verbs import running
 from outpace.verbs.ceilings import ceilings_of
 from outpace.verbs.metering import Metering, with_estimated_energy
@@ -111,22 +113,38 @@ def once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool
         metered = metering.between(collector, span, measured.samples_in(collector, span))
     if collector.traced is None and effort.trace and run.steps >= FEWEST_TO_TRACE:
         collector.traced = _traced_apart(blank, view, stdout_to_stderr=stdout_to_stderr)
-    ceilings, missing = None, "the device that trains could not be seen"
-    if metering.device is not None:
-        framework, version = trainer(collector)
-        ceilings, reason = ceilings_of(metering.device, framework, version, measured=effort.measured_ceilings)
-        missing = reason or missing
-    found = measured.of_run(
-        run,
-        collector,
-        device=metering.device,
-        ceilings=ceilings,
-        no_ceilings_because=missing,
-        metered=metered,
+    found = against_limits(
+        run, collector, metering.device, metered, measured_ceilings=effort.measured_ceilings
     )
     if effort.estimate_energy and found.joules_per_sample is None:
         found = with_estimated_energy(found)
     return found
+
+
+def against_limits(
+    run: Run,
+    collector: Collector,
+    device: Device | None,
+    metered: Mapping[str, Any],
+    *,
+    measured_ceilings: bool = False,
+) -> Measurement:
+    """The measurement of a run, its limits looked up or measured."""
+
+    def measurement(*, again: bool) -> Measurement:
+        ceilings, missing = None, "the device that trains could not be seen"
+        if device is not None:
+            ceilings, reason = ceilings_of(
+                device, *trainer(collector), measured=measured_ceilings, again=again
+            )
+            missing = reason or missing
+        return measured.of_run(
+            run, collector, device=device, ceilings=ceilings, no_ceilings_because=missing, metered=metered
+        )
+
+    found = measurement(again=False)
+    too_low = found.limit_missing_because is not None and "too low" in found.limit_missing_because
+    return measurement(again=True) if too_low else found
 
 
 def _traced_apart(blank: Run, view: View, *, stdout_to_stderr: bool) -> protocol.Traced | None:

@@ -14,8 +14,7 @@ from outpace import attaching, measured, protocol, watcher
 from outpace.collect import Collector, blank
 from outpace.errors import OutpaceError
 from outpace.records import Measurement
-from outpace.verbs.ceilings import ceilings_of
-from outpace.verbs.measure import trainer
+from outpace.verbs.measure import against_limits
 from outpace.verbs.metering import Metering
 
 _watch: watcher.Watch | None = None
@@ -114,18 +113,7 @@ def watch(*, trace: bool = True) -> Iterator[Watching]:
         peak_bytes=peak[0] if peak else None,
         peak_bytes_source=peak[1] if peak else None,
     )
-    ceilings, missing = None, "the device that trains could not be seen"
-    if metering.device is not None:
-        ceilings, reason = ceilings_of(metering.device, *trainer(collector))
-        missing = reason or missing
-    found._measurement = measured.of_run(
-        record,
-        collector,
-        device=metering.device,
-        ceilings=ceilings,
-        no_ceilings_because=missing,
-        metered=metered,
-    )
+    found._measurement = against_limits(record, collector, metering.device, metered)
 
 
 def _nobody(_event: protocol.Event) -> None:
