@@ -13,6 +13,7 @@ import jax
 import wrapt
 
 from outpace.patch import around
+from outpace.xla.calls import abstract
 
 #: Functions of JAX that return what a script then calls for each step.
 MAKERS = ("jit", "grad", "value_and_grad", "vmap")
@@ -92,18 +93,3 @@ def outermost(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if ask is not None and not ask():
         return False
     return not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves((args, kwargs)))
-
-
-def abstract(tree: Any) -> Any:
-    """*tree* with shapes and types in place of arrays; holding them would hold their memory."""
-    return jax.tree_util.tree_map(_abstract, tree)
-
-
-def _abstract(leaf: Any) -> Any:
-    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-        return leaf
-    kind: Any = jax.ShapeDtypeStruct
-    try:
-        return kind(leaf.shape, leaf.dtype, weak_type=bool(getattr(leaf, "weak_type", False)))
-    except TypeError:  # a JAX whose shapes know nothing of weak types
-        return kind(leaf.shape, leaf.dtype)

@@ -8,7 +8,6 @@ the jaxpr of a compiled one out of its memory. One that is only differentiated (
 from __future__ import annotations
 
 import dataclasses
-import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +17,7 @@ import jax
 from outpace import protocol
 from outpace.observe.jax import calls, id_of
 from outpace.records import Operator
+from outpace.xla.calls import jaxpr_of, settings
 from outpace.xla.fusion import merged
 from outpace.xla.jaxprs import walk
 
@@ -119,30 +119,3 @@ class Tracer:
         name = getattr(function, "__name__", type(function).__name__)
         first = str(error).partition("\n")[0]
         self._notes.append(f"the operators of {name} are not known ({type(error).__name__}: {first})")
-
-
-def jaxpr_of(function: Any, args: Any, kwargs: Any) -> Any:
-    """The jaxpr of a call with shapes in place of arrays; all else is as constant as it was in that call."""
-    leaves, tree = jax.tree_util.tree_flatten((args, kwargs))
-    places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.ShapeDtypeStruct)]
-
-    def call(*arrays: Any) -> Any:
-        filled = list(leaves)
-        for index, array in zip(places, arrays, strict=True):
-            filled[index] = array
-        positional, named = jax.tree_util.tree_unflatten(tree, filled)
-        return function(*positional, **named)
-
-    return jax.make_jaxpr(call)(*[leaves[index] for index in places])
-
-
-def settings() -> dict[str, str]:
-    """Which units compute products of fp32 on cards that have TF32: by default those.
-
-    See https://docs.jax.dev/en/latest/_autosummary/jax.default_matmul_precision.html
-    """
-    asked = str(getattr(jax.config, "jax_default_matmul_precision", None) or "").lower()
-    exact = asked in ("highest", "float32") or asked.endswith("f32_f32_f32")
-    exact = exact or asked == "f32" or os.environ.get("NVIDIA_TF32_OVERRIDE") == "0"
-    precision = "fp32" if exact and not asked.startswith("tf32") else "tf32"
-    return {"matmul_fp32": precision, "convolution_fp32": precision}

@@ -1,8 +1,8 @@
-"""The operators of a graph of TensorFlow: functions are looked into, loops counted where their length is fixed.
+"""The operators of a graph of TensorFlow: functions are looked into, loops of fixed length counted.
 
-What stands below ``gradient_tape/`` or ``gradients/`` is the backward pass. Of the rest, what is computed from
-its results is the optimizer's, and all else forward. Each operator is a kernel, except in functions that XLA
-compiles, where elementwise neighbours are one. Scalars and sizes, which TensorFlow keeps on the host or
+What stands below ``gradient_tape/`` or ``gradients/`` is the backward pass. Of the rest, what is computed
+from its results is the optimizer's, and all else forward. Each operator is a kernel, except in functions that
+XLA compiles, where elementwise neighbours are one. Scalars and sizes, which TensorFlow keeps on the host or
 computes once, are left out.
 """
 
@@ -12,6 +12,7 @@ import dataclasses
 from typing import Any
 
 from outpace.observe.keras import graph_costs
+from outpace.observe.keras import graph_functions as functions
 from outpace.observe.keras.graph_shapes import Shape, Shapes
 from outpace.records import Operator
 from outpace.xla import fusion
@@ -56,6 +57,20 @@ def operators_of_graph(
     return Walk(graph, Setting(batch, compiled), given, []).result().operators
 
 
+def shapes_of_inputs(concrete: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Shape] | None:
+    """The real shapes of a function's inputs, if they are the arrays among its arguments one by one."""
+    import tensorflow
+
+    leaves = tensorflow.nest.flatten((args, kwargs), expand_composites=True)
+    arrays = [leaf for leaf in leaves if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
+    given = [tuple(map(int, leaf.shape)) for leaf in arrays]
+    wanted = concrete.inputs[: len(concrete.inputs) - len(concrete.captured_inputs)]
+    if len(given) != len(wanted):
+        return None
+    fits = all(tensor.shape.is_compatible_with(shape) for tensor, shape in zip(wanted, given, strict=True))
+    return given if fits else None
+
+
 class Walk:
     """One pass over a graph.
 
@@ -91,15 +106,20 @@ class Walk:
         """The input at *index* is a scalar that is known."""
         self.shapes.put_value(self.graph.inputs[index], value)
 
-    def result(self) -> Result:
-        """Walk to the end."""
+    def result(self, unread: frozenset[int] = frozenset()) -> Result:
+        """Walk to the end.
+
+        Args:
+            unread: which outputs nobody reads; TensorFlow does not compute them.
+        """
         known = {tensor.name for tensor in self.graph.inputs if tensor.name in self.shapes}
         for operation in self.graph.get_operations():
             if operation.type not in ("Placeholder",) or operation.outputs[0].name not in known:
                 self.shapes.copy(operation)
             self._visit(operation)
         returned = [self._value(tensor) for tensor in self.graph.outputs]
-        operators = fusion.operators(self.nodes, returned + self.kept, fuse=self.setting.compiled)
+        wanted = [value for index, value in enumerate(returned) if index not in unread]
+        operators = fusion.operators(self.nodes, wanted + self.kept, fuse=self.setting.compiled)
         return Result(
             operators,
             [self.shapes.of(tensor) for tensor in self.graph.outputs],
@@ -179,7 +199,8 @@ class Walk:
     def _call(self, operation: Any, inputs: list[Value], setting: Setting) -> None:
         kind = operation.type
         if kind in CALLS:
-            result = self._inside(operation, "f", inputs, setting)
+            inside = self._walk(operation, functions.function(operation, "f"), inputs, setting)
+            result = inside.result(self._unread(operation))
         elif kind in LOOPS:
             result = self._loop(operation, inputs, setting)
         else:
@@ -197,26 +218,29 @@ class Walk:
         node.effect = True  # variables may be changed in it
         self.nodes.append(node)
 
-    def _inside(
-        self, operation: Any, name: str, inputs: list[Value], setting: Setting, skip: int = 0
-    ) -> Result:
-        return self._walk(operation, _function(operation, name), inputs, setting, skip).result()
+    def _unread(self, operation: Any) -> frozenset[int]:
+        returned = {tensor.name for tensor in self.graph.outputs}
+        return frozenset(
+            index
+            for index, tensor in enumerate(operation.outputs)
+            if not tensor.consumers() and tensor.name not in returned
+        )
 
     def _walk(self, operation: Any, graph: Any, inputs: list[Value], setting: Setting, skip: int = 0) -> Walk:
-        """A pass over the graph of a function that is called with the inputs of *operation* from *skip* on."""
+        """A pass over a function that is called with the inputs of *operation* from *skip* on."""
         tensors = list(operation.inputs)[skip:]
         values = [
             self.variables.get(tensor.name, value)
             for tensor, value in zip(tensors, inputs[skip:], strict=True)
         ]
-        compiled = setting.compiled or _compiled(operation) or _compiled(graph)
+        compiled = setting.compiled or functions.compiled(operation)
         setting = dataclasses.replace(setting, compiled=compiled)
         return Walk(graph, setting, [self.shapes.of(tensor) for tensor in tensors], values)
 
     def _loop(self, operation: Any, inputs: list[Value], setting: Setting) -> Result:
         """Its body as often as it runs, or once and guessed."""
-        rounds, counters = self._rounds(operation)
-        result = self._inside(operation, "body", inputs, setting)
+        rounds, counters = functions.rounds(operation, self.shapes)
+        result = self._walk(operation, functions.function(operation, "body"), inputs, setting).result()
         result.operators = fusion.times(result.operators, rounds or 1, guessed=rounds is None)
         for index, tensor in enumerate(operation.outputs):
             if index in counters and rounds is not None:
@@ -225,32 +249,14 @@ class Walk:
                 self.shapes.put(tensor, result.shapes[index])
         return result
 
-    def _rounds(self, operation: Any) -> tuple[int | None, set[int]]:
-        """How often a loop runs that counts from 0 to what is known, and which of its variables count."""
-        test = _function(operation, "cond")
-        places = {tensor.name: index for index, tensor in enumerate(test.inputs)}
-        found: dict[int, int] = {}
-        for comparison in test.get_operations():
-            if comparison.type != "Less":
-                continue
-            counter, limit = (_behind(tensor) for tensor in comparison.inputs)
-            if counter.name not in places:
-                continue
-            start = self.shapes.value(operation.inputs[places[counter.name]])
-            if limit.name in places:
-                end = self.shapes.value(operation.inputs[places[limit.name]])
-            else:
-                end = _constant(limit)
-            if start is not None and end is not None:
-                stride = _stride(_function(operation, "body"), places[counter.name])
-                found[places[counter.name]] = max(-(-(int(end) - int(start)) // stride), 0)
-        return (min(found.values()) if found else None), set(found)
-
     def _branch(self, operation: Any, inputs: list[Value], setting: Setting) -> Result:
         """The dearest one, guessed if they differ."""
         names = ["then_branch", "else_branch"] if "If" in operation.type else []
-        graphs = [_function(operation, name) for name in names] or _functions(operation, "branches")
-        results = [self._walk(operation, graph, inputs, setting, skip=1).result() for graph in graphs]
+        graphs = [functions.function(operation, name) for name in names] or functions.functions(
+            operation, "branches"
+        )
+        unread = self._unread(operation)
+        results = [self._walk(operation, graph, inputs, setting, skip=1).result(unread) for graph in graphs]
         costs = [_cost(result.operators) for result in results]
         dearest = results[costs.index(max(costs))]
         dearest.operators = fusion.times(dearest.operators, 1, guessed=len(set(costs)) > 1)
@@ -272,60 +278,3 @@ def _on_host(inputs: list[Value], outputs: list[Value]) -> bool:
 
 def _small(value: Value) -> bool:
     return value.dtype in ("int32", "int64", "bool") and value.size <= HOST_ELEMENTS
-
-
-def _compiled(named: Any) -> bool:
-    """Whether an operator, or a function, is marked to be compiled by XLA."""
-    attributes = (
-        named.node_def.attr if hasattr(named, "node_def") else getattr(named, "function_attributes", {})
-    )
-    mark = attributes["_XlaMustCompile"] if "_XlaMustCompile" in attributes else None
-    return bool(getattr(mark, "b", mark))
-
-
-def _function(operation: Any, attribute: str) -> Any:
-    """The graph of a function that an operator calls."""
-    return _graph_of(operation.graph, operation.node_def.attr[attribute].func.name)
-
-
-def _functions(operation: Any, attribute: str) -> list[Any]:
-    return [_graph_of(operation.graph, one.name) for one in operation.node_def.attr[attribute].list.func]
-
-
-def _graph_of(graph: Any, name: str) -> Any:
-    while graph is not None:
-        found = graph._get_function(name) if hasattr(graph, "_get_function") else None
-        if found is not None:
-            inner = found.graph
-            inner.function_attributes = dict(found.cached_definition.attr)
-            return inner
-        graph = getattr(graph, "outer_graph", None)
-    raise LookupError(f"the graph has no function {name}")
-
-
-def _behind(tensor: Any) -> Any:
-    """*tensor* before identities and casts."""
-    while tensor.op.type in ("Identity", "Cast"):
-        tensor = tensor.op.inputs[0]
-    return tensor
-
-
-def _stride(body: Any, index: int) -> int:
-    """What the body of a loop adds to its variable at *index*."""
-    tensor, added = _behind(body.outputs[index]), 0
-    while tensor.op.type in ("Add", "AddV2"):
-        left, right = tensor.op.inputs
-        constant = _constant(right)
-        if constant is None:
-            left, constant = right, _constant(left)
-        if constant is None:
-            break
-        added += int(constant)
-        tensor = _behind(left)
-    return max(added, 1)
-
-
-def _constant(tensor: Any) -> Any:
-    import tensorflow
-
-    return tensorflow.get_static_value(tensor)

@@ -1,8 +1,8 @@
 """The shapes in a graph of TensorFlow when it runs on a batch of known size.
 
 Graphs are made for batches of any size. Each operator is built anew in an empty graph on inputs of real
-shapes, so that TensorFlow's own rules tell what comes out; nothing is computed. Where shapes come out of lists
-or variables, those that the graph promises are taken, and the batch for what it leaves open.
+shapes, so that TensorFlow's own rules tell what comes out; nothing is computed. Where shapes come out of
+lists or variables, those that the graph promises are taken, and the batch for what it leaves open.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Shapes:
     def _promised(self, tensor: Any, built: Any) -> Shape:
         shape = tensor.shape if built is None else tensor.shape.merge_with(built)
         if tensor.op.type == "Sum" and not shape.is_fully_defined():
-            # Gradients of broadcasts sum over axes known when they run, and are reshaped to what was broadcast.
+            # Gradients of broadcasts sum over axes known when they run, then take the shape of what was.
             reshaped = [use.outputs[0].shape for use in tensor.consumers() if use.type == "Reshape"]
             shape = next((one for one in reshaped if one.rank is not None), shape)
         if shape.rank is None:
