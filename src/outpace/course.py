@@ -75,6 +75,8 @@ class Course:
         self._seen = 0
         self._pauses = 0
         self._paused = False
+        self._since_pause = 0
+        """Steps that were told of since."""
         self._traces: list[protocol.Traced] = []
         self._running: list[Tracer] = []
         self._tries = 0
@@ -108,12 +110,18 @@ class Course:
         if self._running:
             self._end_trace()
             return
-        if interrupted and not self._part_of_each_step():
-            self._paused = False
-            self._edge(opens=True)
-        elif not self._paused:
+        if (self._paused or interrupted) and not self._part_of_each_step():
+            self._resume(interrupted=interrupted)
+        else:
             self._steps += 1
             self._act()
+
+    def _resume(self, *, interrupted: bool) -> None:
+        """The interrupted step is told of itself, or one later; if not, there was nothing."""
+        self._since_pause += 1
+        if interrupted or self._since_pause > 2:
+            self._paused, self._since_pause = False, 0
+            self._edge(opens=True)
 
     def _part_of_each_step(self) -> bool:
         """A model that is called without gradients in most steps (a teacher) is no interruption."""

@@ -40,6 +40,8 @@ class Tracer:
         self._device = "cpu"
         self._steps = 1
         self._inside = False
+        self._trained = 0
+        """Calls of a train function of Keras since the start."""
 
     def install(self) -> None:
         """Stand around the functions that TensorFlow compiles. Idle until `start`."""
@@ -86,6 +88,9 @@ class Tracer:
         """
         if not self.on:
             return args
+        self._trained += 1
+        if self._trained > 1:  # steps are told of later than they happen; one is enough
+            return args
         try:
             self._about(model)
             if backend == "jax":
@@ -119,7 +124,7 @@ class Tracer:
     def _function(self, original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
         import tensorflow
 
-        if not self.on or self._inside or not tensorflow.executing_eagerly():
+        if not self.on or self._inside or self._trained > 1 or not tensorflow.executing_eagerly():
             return original(function, *args, **kwargs)
         self._inside = True
         try:

@@ -145,7 +145,8 @@ class Hooks:
             unused = self.current.unused if self.current is not None else None
             self.evaluated = (unused.popleft() if unused else None) or size
             self.part.interrupted = True
-            self.watch.pause()
+            if self._believed():
+                self.watch.pause()
         return inputs if self.placement is not None else None
 
     def _backward(self, original: Callable[..., Any], tensors: Any, *args: Any, **kwargs: Any) -> Any:
