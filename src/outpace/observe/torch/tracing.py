@@ -148,7 +148,7 @@ class _Timing:
         if kind == "cuda" and torch.cuda.is_current_stream_capturing():
             return
         event = backend.Event(enable_timing=True)
-        event.record()
+        event.record(backend.current_stream(self.place))
         if self._start is None:
             self._start = event
         else:
