@@ -142,7 +142,7 @@ class _Timing:
         self._after = self._before
 
     def _event(self) -> Any:
-        """What marks this moment on the device; ``None`` where there is no such thing, or it cannot be had."""
+        """What marks this moment on the device, or ``None`` where that cannot be had."""
         kind = self.place.partition(":")[0]
         if kind not in ("cuda", "xpu") or _fakes() is not None:
             return None
