@@ -28,7 +28,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 from outpace import data, host, protocol, worker
 from outpace.observe.torch.hooks import Hooks
 from outpace.scripts import cnn
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 PATCHED = [
     (torch.autograd, "backward"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from outpace.meters import amd, cpu, intel, nvidia
+from outpace.meters import _counting, amd, cpu, intel, nvidia
 from outpace.records import Device
 
 A100 = Device(
@@ -27,8 +27,14 @@ class NVMLError(Exception):
 
 
 def fake_pynvml(uuids: list[Any], energy: Any, start: Exception | None = None) -> ModuleType:
-    """pynvml with cards of *uuids*, whose counter reads *energy* (an exception is raised)."""
+    """pynvml with cards of *uuids*, whose counter reads *energy* and then more (an exception is raised)."""
     module: Any = ModuleType("pynvml")
+    energy = list(energy)
+
+    def counted(handle: int) -> Any:
+        value = answer(energy[handle])
+        energy[handle] += 1 if value else 0
+        return value
 
     def answer(value: Any) -> Any:
         if isinstance(value, Exception):
@@ -43,7 +49,7 @@ def fake_pynvml(uuids: list[Any], energy: Any, start: Exception | None = None) -
     module.nvmlDeviceGetUUID = lambda handle: uuids[handle]
     module.nvmlDeviceGetName = lambda _handle: "NVIDIA A100-SXM4-40GB"
     module.nvmlDeviceGetPciInfo = lambda handle: type("Pci", (), {"busId": f"00000000:{handle:02X}:00.0"})
-    module.nvmlDeviceGetTotalEnergyConsumption = lambda handle: answer(energy[handle])
+    module.nvmlDeviceGetTotalEnergyConsumption = counted
     return module  # type: ignore[no-any-return]
 
 
@@ -94,7 +100,8 @@ def test_amd(count: dict[str, int], said: str | None, monkeypatch: pytest.Monkey
     module.amdsmi_init = module.amdsmi_shut_down = lambda: None
     module.amdsmi_get_processor_handles = lambda: ["0000:01:00.0", "0000:C1:00.0"]
     module.amdsmi_get_gpu_device_bdf = lambda handle: handle
-    module.amdsmi_get_energy_count = lambda handle: count if "C1" in handle else {"power": 0}
+    counts = ({name: value and value + more for name, value in count.items()} for more in range(100))
+    module.amdsmi_get_energy_count = lambda handle: next(counts) if "C1" in handle else {"power": 0}
     monkeypatch.setitem(sys.modules, "amdsmi", module)
     device = Device(
         framework="torch",
@@ -109,7 +116,12 @@ def test_amd(count: dict[str, int], said: str | None, monkeypatch: pytest.Monkey
     assert "comes with ROCm" in str(amd.why_not(device))
 
 
-def test_intel(tmp_path: Path) -> None:
+def count_on(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """While outpace watches the counter in *file*, it counts."""
+    monkeypatch.setattr(_counting, "sleep", lambda _: file.write_text(f"{int(file.read_text()) + 1000}\n"))
+
+
+def test_intel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(framework="torch", id="xpu:0", name="Intel", pci_address="00000000:29:00.0")
     assert "no hwmon" in str(intel.why_not(device, tmp_path))
     card = tmp_path / "devices" / "0000:29:00.0"
@@ -121,6 +133,7 @@ def test_intel(tmp_path: Path) -> None:
     (folder / "energy1_input").write_text("0\n")
     assert "stands at zero" in str(intel.why_not(device, tmp_path))
     (folder / "energy1_input").write_text("123456\n")
+    count_on(monkeypatch, folder / "energy1_input")
     assert intel.why_not(device, tmp_path) is None
     elsewhere = Device(framework="torch", id="xpu:1", name="Intel", pci_address="00000000:3a:00.0")
     assert "PCI address" in str(intel.why_not(elsewhere, tmp_path))
@@ -133,6 +146,7 @@ def test_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package.mkdir()
     assert "cannot be read" in str(cpu.why_not(device, tmp_path))
     (package / "energy_uj").write_text("987654\n")
+    count_on(monkeypatch, package / "energy_uj")
     assert cpu.why_not(device, tmp_path) is None
 
     def refused(_path: Path, *_args: Any, **_kwargs: Any) -> str:

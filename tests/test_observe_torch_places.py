@@ -12,7 +12,7 @@ import torch
 from outpace import protocol
 from outpace.errors import OutpaceError
 from outpace.observe.torch import places
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 A100 = SimpleNamespace(
     name="NVIDIA A100-SXM4-40GB",

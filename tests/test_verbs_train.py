@@ -11,7 +11,7 @@ from outpace import launch, protocol
 from outpace.collect import Collector
 from outpace.errors import UsageError
 from outpace.records import Run, read
-from outpace.verbs.train import how_it_ended, no_step_seen
+from outpace.verbs.running import how_it_ended, no_step_seen
 from tests.test_collect import BLANK
 
 

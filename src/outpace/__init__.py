@@ -13,10 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from outpace.verbs.compare import compare
     from outpace.verbs.devices import devices
+    from outpace.verbs.measure import measure
+    from outpace.verbs.trace import trace
     from outpace.verbs.train import train
+    from outpace.verbs.watch import watch
 
-__all__ = ["__version__", "devices", "log", "step", "train"]
+__all__ = ["__version__", "compare", "devices", "log", "measure", "step", "trace", "train", "watch"]
 __version__ = "0.1.0.dev0"
 
 
@@ -28,10 +32,11 @@ def step(*, samples: int | None = None, loss: Any = None) -> None:
         loss: the loss of the step: a number, or a scalar array or tensor of any framework. It is not
             waited for; it is read when it is ready.
     """
-    from outpace import watch
+    from outpace import watcher
 
-    if watch.current is not None:
-        watch.current.step(witness="script", samples=samples, loss=loss)
+    if watcher.current is not None:
+        watcher.current.step(witness="script", samples=samples, loss=loss)
+        watcher.current.leave_if_over()
 
 
 def log(**metrics: Any) -> None:
@@ -39,15 +44,15 @@ def log(**metrics: Any) -> None:
 
     Values are numbers or scalar arrays; the record keeps every value with its step.
     """
-    from outpace import watch
+    from outpace import watcher
 
-    if watch.current is not None:
-        watch.current.metrics(metrics)
+    if watcher.current is not None:
+        watcher.current.metrics(metrics)
 
 
 def __getattr__(name: str) -> Any:
     """The verbs, imported when first used: ``import outpace`` in a training script costs nothing."""
-    if name in ("devices", "train"):
+    if name in ("compare", "devices", "measure", "trace", "train", "watch"):
         import importlib
 
         return getattr(importlib.import_module(f"outpace.verbs.{name}"), name)

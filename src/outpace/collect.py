@@ -20,6 +20,8 @@ class Collector:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self.spawned_at = 0.0
+        """Seconds since the epoch, once the run is over: the zero of all time stamps."""
         self.began_at: float | None = None
         self.ends: list[float] = []
         self.samples: list[int | None] = []
@@ -34,8 +36,11 @@ class Collector:
         self.epoch_began_at_step = 0
         self.notes: list[str] = []
         self.ended: protocol.Ended | None = None
+        self.edges: list[protocol.Edge] = []
+        self.phases: list[protocol.Phase] = []
+        self.traced: protocol.Traced | None = None
 
-    def take(self, event: protocol.AnyEvent) -> None:
+    def take(self, event: protocol.AnyEvent) -> None:  # noqa: PLR0912 - one case per kind
         """One more event."""
         match event:
             case protocol.Steps():
@@ -59,6 +64,12 @@ class Collector:
                 self.frameworks[event.name] = event.version
             case protocol.Place():
                 self.place = event
+            case protocol.Edge():
+                self.edges.append(event)
+            case protocol.Phase():
+                self.phases.append(event)
+            case protocol.Traced():
+                self.traced = event
             case protocol.Note():
                 self.notes.append(event.text)
             case protocol.Ended():

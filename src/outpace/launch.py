@@ -24,6 +24,9 @@ from outpace.errors import OutpaceError, UsageError
 DRAIN_SECONDS = 0.5
 
 
+#: A script that was stopped has so long to end.
+STOP_SECONDS = 10.0
+
 #: Python puts the current folder first on its path; a file there must not stand in for a module of ours.
 START_WORKER = "import sys; sys.path.pop(0); from outpace.worker import main; sys.exit(main())"
 
@@ -36,6 +39,8 @@ class Exit:
     """As the shell counts: 0 to 255, or minus the signal number."""
     asked: bool
     """The user asked for it (Ctrl-C, SIGTERM)."""
+    spawned_at: float = 0.0
+    """Seconds since the epoch; the zero of the run's time stamps."""
 
 
 def environment(device: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -83,6 +88,7 @@ def run(
     *,
     device: str,
     seed: int | None,
+    plan: protocol.Plan | None = None,
     on_event: Callable[[protocol.AnyEvent], None],
     on_output: Callable[[bytes], None] | None = None,
     on_tick: Callable[[], None] = lambda: None,
@@ -91,6 +97,7 @@ def run(
     """Run *script* in a fresh worker until it ends.
 
     Args:
+        plan: stop the script when so much was seen; it then has a few seconds to clean up.
         on_event: takes each event of the worker.
         on_output: takes what the script writes, which then goes to a terminal of its own; ``None``: the
             script writes where this process does.
@@ -101,7 +108,13 @@ def run(
     """
     read_end, write_end = os.pipe()
     job = protocol.Job(
-        script=str(script), args=args, device=device, seed=seed, events_fd=write_end, spawned_at=time.time()
+        script=str(script),
+        args=args,
+        device=device,
+        seed=seed,
+        plan=plan,
+        events_fd=write_end,
+        spawned_at=time.time(),
     )
     env = environment(device, os.environ)
     env[protocol.JOB_VARIABLE] = msgspec.json.encode(job).decode()
@@ -122,13 +135,40 @@ def run(
         os.close(write_end)
         if terminal is not None:
             os.close(terminal.theirs)
+    deadline = _Deadline(process) if plan is not None else None
     with _signals_passed_on(process) as signals:
-        readers: dict[int, Callable[[bytes], None]] = {read_end: _by_line(on_event)}
+        hear = on_event if deadline is None else deadline.hearing(on_event)
+        readers: dict[int, Callable[[bytes], None]] = {read_end: _by_line(hear)}
         if terminal is not None and on_output is not None:
             readers[terminal.ours] = on_output
-        _listen(process, readers, on_tick)
+        _listen(process, readers, on_tick if deadline is None else deadline.ticking(on_tick))
         code = process.wait()
-    return Exit(code=code, asked=bool(signals))
+    return Exit(code=code, asked=bool(signals), spawned_at=job.spawned_at)
+
+
+class _Deadline:
+    """Kills a worker that was stopped and does not end: threads, loaders, libraries that wait for ever."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._ended_at: float | None = None
+
+    def hearing(self, on_event: Callable[[protocol.AnyEvent], None]) -> Callable[[protocol.AnyEvent], None]:
+        def hear(event: protocol.AnyEvent) -> None:
+            if isinstance(event, protocol.Ended):
+                self._ended_at = time.monotonic()
+            on_event(event)
+
+        return hear
+
+    def ticking(self, on_tick: Callable[[], None]) -> Callable[[], None]:
+        def tick() -> None:
+            if self._ended_at is not None and time.monotonic() - self._ended_at > STOP_SECONDS:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            on_tick()
+
+        return tick
 
 
 class Terminal:

@@ -9,6 +9,21 @@ from outpace.records import Operator, StepMemory
 JOB_VARIABLE = "OUTPACE_JOB"
 
 
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a training shall be seen before the script is stopped."""
+
+    measure: bool = True
+    """``False``: only trace a step."""
+    steps: int | None = None
+    """Steps to measure after warm-up."""
+    seconds: float | None = None
+    """How long to measure after warm-up. With neither: until the pace is known well."""
+    trace: bool = True
+    """Record the operators of a step, after the warm-up."""
+    fake: bool = False
+    """Compute shapes only, no values; for steps too heavy for this machine."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker shall run, handed over in the environment variable ``OUTPACE_JOB``."""
 
@@ -17,6 +32,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "auto"
     seed: int | None = None
     events_fd: int
+    plan: Plan | None = None
+    """``None``: the script runs to its end."""
     spawned_at: float
     """Seconds since the epoch; the zero of every time stamp of the run."""
 
@@ -80,6 +97,34 @@ class Place(Event, frozen=True, kw_only=True):
     device: str
     name: str | None = None
     driver: str | None = None
+    uuid: str | None = None
+    pci_address: str | None = None
+    memory_total_bytes: int | None = None
+    units: int | None = None
+    synchronous: bool = False
+    """The device has computed a step when the host is through with it: no need to wait."""
+
+
+class Edge(Event, frozen=True, kw_only=True):
+    """The device has been waited for: the beginning or end of a window of steps."""
+
+    at: float
+    """Seconds since the spawn, after waiting."""
+    waited: float
+    """How long the device took to catch up."""
+    fetching: float
+    """Seconds that the training has waited for data so far."""
+    opens: bool = False
+    """What lies between the edge before and this one was not training."""
+
+
+class Phase(Event, frozen=True, kw_only=True):
+    """The course of a measurement: ``tracing``, ``warming`` again, ``measuring``, ``over``."""
+
+    at: float
+    name: str
+    settled: bool = True
+    """The pace was steady when measuring began."""
 
 
 class Traced(Event, frozen=True, kw_only=True):
@@ -90,6 +135,8 @@ class Traced(Event, frozen=True, kw_only=True):
     operators: list[Operator]
     samples: int | None = None
     memory: StepMemory | None = None
+    settings: dict[str, str] = {}
+    """What decides which units compute: ``matmul_fp32``, ``convolution_fp32`` (``tf32`` or ``fp32``)."""
     notes: list[str] = []
 
 
@@ -100,7 +147,7 @@ class Note(Event, frozen=True, kw_only=True):
 
 
 class Ended(Event, frozen=True, kw_only=True):
-    """The script is over. ``state`` is ``done``, ``failed`` or ``interrupted``."""
+    """The script is over. ``state`` is ``done``, ``stopped`` (as planned), ``failed`` or ``interrupted``."""
 
     at: float
     state: str
@@ -115,7 +162,21 @@ class Ended(Event, frozen=True, kw_only=True):
     """What was seen of a training when no step was: ``forward``, ``backward`` …"""
 
 
-AnyEvent = Framework | Began | Steps | Losses | Restart | Metrics | Progress | Place | Traced | Note | Ended
+AnyEvent = (
+    Framework
+    | Began
+    | Steps
+    | Losses
+    | Restart
+    | Metrics
+    | Progress
+    | Place
+    | Edge
+    | Phase
+    | Traced
+    | Note
+    | Ended
+)
 
 encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(AnyEvent).decode

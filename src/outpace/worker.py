@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import random
 import runpy
@@ -18,19 +17,13 @@ from typing import Any
 import msgspec
 import wrapt
 
-from outpace import observe, protocol, watch
+from outpace import attaching, protocol, watcher
+from outpace.course import Stop
 from outpace.errors import OutpaceError
 from outpace.patch import around
 
 #: The extra of ours that brings a framework in a version that we know.
 EXTRAS = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow", "jax": "jax"}
-
-#: Libraries whose version belongs in the record, where the script imports them.
-VERSIONED = (
-    *("numpy", "torch", "torchvision", "tensorflow", "keras", "jax", "jaxlib", "flax", "optax"),
-    *("lightning", "pytorch_lightning", "accelerate", "transformers", "timm"),
-)
-
 
 #: Above the numbers that scripts close when they close all they did not open.
 CHANNEL_FLOOR = 1000
@@ -42,10 +35,10 @@ def main() -> int:
     die_with_parent()
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
-    observed = watch.Watch(sender(_out_of_the_way(job.events_fd)), job)
-    watch.current = observed
+    observed = watcher.Watch(sender(_out_of_the_way(job.events_fd)), job)
+    watcher.current = observed
     _seed_when_imported(job.seed)
-    _attach_when_imported(observed)
+    attaching.attach_when_imported(observed)
     _last_words_before_sudden_ends(observed)
     ended = _run_script(job, observed)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -65,19 +58,19 @@ def _out_of_the_way(descriptor: int) -> int:
     return moved
 
 
-def _say_goodbye(observed: watch.Watch, ended: protocol.Ended) -> None:
+def _say_goodbye(observed: watcher.Watch, ended: protocol.Ended) -> None:
     """Send what is left, and how it ended."""
     with contextlib.suppress(Exception):
         observed.close()
     if _children_worked():
         observed.seen.add("children")
-    peak = observed.peak() or _process_peak()
+    peak = observed.peak() or attaching.process_peak()
     observed.emit(
         msgspec.structs.replace(
             ended,
             at=observed.now(),
             skipped_steps=observed.skipped_steps,
-            versions=_versions(observed),
+            versions=attaching.versions(observed),
             seen=sorted(observed.seen),
             peak_bytes=peak[0] if peak else None,
             peak_bytes_source=peak[1] if peak else None,
@@ -85,7 +78,7 @@ def _say_goodbye(observed: watch.Watch, ended: protocol.Ended) -> None:
     )
 
 
-def _last_words_before_sudden_ends(observed: watch.Watch) -> None:
+def _last_words_before_sudden_ends(observed: watcher.Watch) -> None:
     """``os._exit`` and ``exec`` end the script without coming back to us: report before they do."""
     own = os.getpid()
 
@@ -144,7 +137,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
+def _run_script(job: protocol.Job, observed: watcher.Watch) -> protocol.Ended:
     script = job.script
     sys.argv = [script, *job.args]
     sys.path.insert(0, str(Path(script).resolve().parent))
@@ -153,6 +146,8 @@ def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
         _wait_for_threads()
     except OutpaceError as error:
         return _ended(observed, "failed", error.what, hint=error.hint, exit_code=error.exit_code)
+    except Stop:
+        return _ended(observed, "stopped", None)
     except KeyboardInterrupt:
         return _ended(observed, "interrupted", None, exit_code=130)
     except SystemExit as leaving:
@@ -160,7 +155,7 @@ def _run_script(job: protocol.Job, observed: watch.Watch) -> protocol.Ended:
     except BaseException as error:
         _print_own_traceback(error, script)
         return _ended(observed, "failed", _in_one_line(error), hint=_hint(error), exit_code=1)
-    return _ended(observed, "done", None)
+    return _ended(observed, "stopped" if observed.over else "done", None)
 
 
 def _wait_for_threads() -> None:
@@ -171,15 +166,15 @@ def _wait_for_threads() -> None:
 
 
 def _ended(
-    observed: watch.Watch, state: str, error: str | None, *, hint: str | None = None, exit_code: int = 0
+    observed: watcher.Watch, state: str, error: str | None, *, hint: str | None = None, exit_code: int = 0
 ) -> protocol.Ended:
     return protocol.Ended(at=observed.now(), state=state, error=error, hint=hint, exit_code=exit_code)
 
 
-def _left(observed: watch.Watch, code: Any) -> protocol.Ended:
+def _left(observed: watcher.Watch, code: Any) -> protocol.Ended:
     """The script called ``sys.exit``."""
     if code is None or code == 0:
-        return _ended(observed, "done", None)
+        return _ended(observed, "stopped" if observed.over else "done", None)
     if isinstance(code, int):
         return _ended(observed, "failed", f"the script ended with exit code {int(code)}", exit_code=1)
     first, *more = str(code).splitlines() or ["the script ended itself"]
@@ -225,29 +220,6 @@ def _hint(error: BaseException) -> str | None:
     return None
 
 
-def _attach_when_imported(observed: watch.Watch) -> None:
-    for _, observer in observe.all_observers():
-        attach = _once(functools.partial(_attach, observer, observed))
-        for name in observer.IMPORTS:
-            wrapt.register_post_import_hook(attach, name)
-
-
-def _once(act: Callable[[], None]) -> Callable[[ModuleType], None]:
-    """*act*, at the first of several imports."""
-    once = functools.cache(act)
-    return lambda _module: once()
-
-
-def _attach(observer: observe.Observer, observed: watch.Watch) -> None:
-    try:
-        observer.attach(observed)
-    except OutpaceError:
-        raise
-    except Exception as error:  # a framework version that we do not know must not cost the user the training
-        name = observer.IMPORTS[0]
-        observed.note(f"{name} cannot be observed here ({type(error).__name__}: {error}); the script runs on")
-
-
 def _seed_when_imported(seed: int | None) -> None:
     if seed is None:
         return
@@ -276,22 +248,3 @@ def _children_worked() -> bool:
     except ImportError:
         return False
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 1.0
-
-
-def _process_peak() -> tuple[int, str] | None:
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (peak if sys.platform == "darwin" else peak * 1024), "process"
-
-
-def _versions(observed: watch.Watch) -> dict[str, str]:
-    """Python and every imported library that decides how fast a training is."""
-    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for name in VERSIONED:
-        version = getattr(sys.modules.get(name), "__version__", None)
-        if isinstance(version, str):
-            versions[name] = str(version)
-    return versions | observed.versions

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Protocol, cast
 
 from outpace.records import Device
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 class Observer(Protocol):

@@ -4,18 +4,38 @@ Every record that is saved carries ``record`` (its kind) and ``version`` (of its
 atomically, and is read back with a check of both. Field names carry units; see ``docs/records.md``.
 """
 
+from outpace.records.ceilings import Ceilings
 from outpace.records.files import check_writable, read, to_json, write_atomically
+from outpace.records.measurement import (
+    Comparison,
+    Environment,
+    Finding,
+    Measurement,
+    Method,
+    OperatorShare,
+    Span,
+    StepSeconds,
+)
 from outpace.records.run import Run
 from outpace.records.things import Card, Device, Host
 from outpace.records.trace import Operator, StepMemory, Trace
 
 __all__ = [
     "Card",
+    "Ceilings",
+    "Comparison",
     "Device",
+    "Environment",
+    "Finding",
     "Host",
+    "Measurement",
+    "Method",
     "Operator",
+    "OperatorShare",
     "Run",
+    "Span",
     "StepMemory",
+    "StepSeconds",
     "Trace",
     "check_writable",
     "read",

@@ -88,4 +88,6 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="
     """Samples in the step."""
     operators: list[Operator]
     memory: StepMemory | None = None
+    settings: dict[str, str] = {}
+    """What decides which units compute: ``matmul_fp32``, ``convolution_fp32`` (``tf32`` or ``fp32``)."""
     notes: list[str] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from outpace.records import Device
-    from outpace.watch import Watch
+    from outpace.watcher import Watch
 
 IMPORTS = ("keras",)
 
@@ -43,6 +43,14 @@ def attach(watch: Watch) -> None:
     watch.framework(f"keras on {keras.backend.backend()}", keras.__version__)
     places.check_asked(watch.job.device)
     watch.peaks.append(places.peak)
-    fit = Fit(watch)
+    watch.synchronizers.append(places.synchronize)
+    tracer = None
+    if watch.job.plan is not None and watch.job.plan.trace:
+        from outpace.observe.keras.tracing import Tracer
+
+        tracer = Tracer(keras.backend.backend())
+        tracer.install()
+        watch.tracers.append(tracer)
+    fit = Fit(watch, tracer)
     fit.install()
     Loops(watch, fit).install()

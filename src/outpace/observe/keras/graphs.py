@@ -206,6 +206,7 @@ class Graphs:
                 interrupted=self.loops.part.interrupted and index == 0,
             )
         self.loops.part.interrupted = False
+        watch.leave_if_over()
 
 
 def _graphs() -> Iterator[Any]:

@@ -17,7 +17,7 @@ from outpace.observe.keras.places import tell_place
 from outpace.observe.keras.sizes import leading_size
 from outpace.patch import around
 from outpace.rounds import Part, Rounds, samples
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 class Loops:
@@ -85,6 +85,7 @@ class Loops:
             self.called_with = max(self.called_with, size or 0)
         else:
             self.part.interrupted = True
+            self.watch.pause()
 
     def _recording(self) -> bool:
         if self.fit.backend == "tensorflow":
@@ -110,7 +111,10 @@ class Loops:
         return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(values))
 
     def _fetch(self, original: Callable[..., Any], iterator: Any) -> Any:
+        began = self.watch.now()
         batch = original(iterator)
+        if self.fit.backend != "torch":  # PyTorch's own observer sees its loaders
+            self.watch.fetched(self.watch.now() - began)
         if not self.fit.inside:
             self.fetched = self.fit.quietly(leading_size, batch)
         return batch
@@ -175,6 +179,7 @@ class Loops:
         self.fit.interrupted = False
         self.place(optimizer)
         self.rounds.stepped(id(optimizer), part)
+        self.watch.leave_if_over()
 
     def place(self, optimizer: Any) -> None:
         """Tell once where the training runs."""

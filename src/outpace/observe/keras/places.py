@@ -8,7 +8,7 @@ from typing import Any
 from outpace import host
 from outpace.errors import OutpaceError
 from outpace.records import Device
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 BACKENDS = ("tensorflow", "jax", "torch")
 
@@ -117,9 +117,23 @@ def tell_place(watch: Watch, variable: Any) -> None:
     device = value.device
     here = jax_id(device) if hasattr(device, "platform") else common_id(str(device))
     found = accelerators()
-    watch.place(here, host.cpu_name() if here == "cpu" else found.get(here))
+    on_torch = hasattr(value, "detach")
+    watch.place(
+        here, host.cpu_name() if here == "cpu" else found.get(here), synchronous=on_torch and here == "cpu"
+    )
     if here == "cpu" and found and watch.job.device == "auto":
         watch.note(f"this script trains on the CPU although {next(iter(found))} is here")
+
+
+def synchronize(_loss: object = None) -> None:
+    """Wait until TensorFlow's devices are through. JAX and PyTorch are waited for by their own observers."""
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow
+
+        if tensorflow.executing_eagerly():
+            tensorflow.test.experimental.sync_devices()
 
 
 def peak() -> tuple[int, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,12 +48,16 @@ class Counted:
 
     def __init__(self, batches: Iterator[Any]) -> None:
         self._batches = batches
+        self.seconds = 0.0
+        """How long it took to get them."""
         self.sizes: list[int | None] = []
 
     def __iter__(self) -> Counted:
         return self
 
     def __next__(self) -> Any:
+        began = time.perf_counter()
         batch = next(self._batches)
+        self.seconds += time.perf_counter() - began
         self.sizes.append(leading_size(batch))
         return batch

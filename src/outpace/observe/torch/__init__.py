@@ -6,8 +6,9 @@ import importlib.util
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from outpace.ceilings import Bench
     from outpace.records import Device
-    from outpace.watch import Watch
+    from outpace.watcher import Watch
 
 IMPORTS = ("torch",)
 
@@ -24,6 +25,13 @@ def devices() -> list[Device]:
     from outpace.observe.torch.places import all_devices
 
     return all_devices()
+
+
+def bench(device: str) -> Bench:
+    """Work for *device*, to measure its limits."""
+    from outpace.observe.torch.work import Work
+
+    return Work(device)
 
 
 def attach(watch: Watch) -> None:
@@ -50,4 +58,15 @@ def attach(watch: Watch) -> None:
         placement = Placement(asked)
         placement.__enter__()  # type: ignore[no-untyped-call]
     watch.peaks.append(places.peak)
-    Hooks(watch, placement).install()
+    watch.synchronizers.append(places.synchronize)
+    hooks = Hooks(watch, placement)
+    hooks.install()
+    plan = watch.job.plan
+    if plan is not None and plan.trace:
+        from outpace.observe.torch.tracing import Tracer
+
+        watch.tracers.append(Tracer(lambda: hooks.phase))
+    if plan is not None and plan.fake:
+        from outpace.observe.torch import fake
+
+        fake.install()

@@ -21,11 +21,12 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from outpace.observe.torch import batches, places
+from outpace.observe.torch.gradients import ENOUGH, Unstepped
 from outpace.observe.torch.losses import loss_of, total
 from outpace.observe.torch.placement import Placement
 from outpace.patch import around
 from outpace.rounds import Part, Rounds, samples
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 class Hooks:
@@ -51,11 +52,12 @@ class Hooks:
         self.optimizer_depth = 0
         self.optimizer_steps = 0
         self.closure_counted = False
-        self.without_optimizer: list[Part] = []
-        """Gradients so far, while no optimizer has stepped (updates by hand, or within compiled code)."""
+        self.unstepped = Unstepped(self._close_step)
         self.thread = 0
         """The thread that called the model last."""
         self.placed = False
+        self.phase = "forward"
+        """Of the step, at this moment: ``forward``, ``backward`` or ``optimizer``."""
         self.skips: torch.Tensor | None = None
         self._hook_id = -1
 
@@ -71,7 +73,11 @@ class Hooks:
         around(torch.amp.GradScaler, "step", self._scaler_step)
         wrapt.register_post_import_hook(self._wrap_compiled_modules, "torch._dynamo.eval_frame")
         wrapt.register_post_import_hook(_keep_compilers_out, "torch._dynamo")
+        self.watch.at_begin.append(self._begins)
         self.watch.before_end.append(self.finish)
+
+    def _begins(self) -> None:
+        self.placed = False
 
     def _believed(self) -> bool:
         """Whether nobody knows the training better: Keras on PyTorch, or the script itself."""
@@ -80,10 +86,8 @@ class Hooks:
     def finish(self) -> None:
         """The script is over: close the open round, read what loss scaling skipped."""
         self.rounds.finish()
-        if len(self.without_optimizer) > 1 and not self.optimizer_steps and self._believed():
-            self.watch.note("no step of an optimizer could be seen; each gradient is taken for a step")
-            for part in self.without_optimizer:
-                self._close_step([part])
+        if len(self.unstepped) > 1 and not self.optimizer_steps:
+            self._take_gradients_for_steps()
         if self.skips is not None:
             self.watch.skipped_steps += int(self.skips.item())
             self.skips = None
@@ -110,7 +114,10 @@ class Hooks:
         return iterator
 
     def _fetch(self, original: Callable[..., Any], iterator: Any) -> Any:
+        began = self.watch.now()
         batch = original(iterator)
+        if self.thread in (0, threading.get_ident()):  # not by a thread that fetches ahead
+            self.watch.fetched(self.watch.now() - began)
         self.optimizer_depth = 0  # an optimizer that raised never left
         self.current = getattr(iterator, "_outpace_pass", None)
         if self.current is not None:
@@ -138,6 +145,7 @@ class Hooks:
             unused = self.current.unused if self.current is not None else None
             self.evaluated = (unused.popleft() if unused else None) or size
             self.part.interrupted = True
+            self.watch.pause()
         return inputs if self.placement is not None else None
 
     def _backward(self, original: Callable[..., Any], tensors: Any, *args: Any, **kwargs: Any) -> Any:
@@ -155,28 +163,31 @@ class Hooks:
                 self.part.losses.append(loss)
         self.closure_counted = self.optimizer_depth > 0
         self.called_with = self.evaluated = 0
-        result = original(tensors, *args, **kwargs)
+        self.phase = "backward"
+        try:
+            result = original(tensors, *args, **kwargs)
+        finally:
+            self.phase = "forward"
         if not self.optimizer_steps:
             self._gradient_without_optimizer()
         self._arm()
+        self._leave_if_over()
         return result
 
     def _gradient_without_optimizer(self) -> None:
         """No optimizer has been seen yet: perhaps none will be, and this was the step."""
         part = self.part
-        seen = sum(earlier.fetched for earlier in self.without_optimizer)
-        forwarded = sum(earlier.forwarded for earlier in self.without_optimizer)
-        batches_seen = sum(earlier.batches for earlier in self.without_optimizer)
-        losses_seen = sum(len(earlier.losses) for earlier in self.without_optimizer)
-        self.without_optimizer.append(
-            Part(
-                at=self.watch.now(),
-                batches=part.batches - batches_seen,
-                fetched=part.fetched - seen,
-                forwarded=part.forwarded - forwarded,
-                losses=part.losses[losses_seen:],
-            )
-        )
+        if self.unstepped.are_steps:
+            self.part = Part()
+        self.unstepped.add(part, self.watch.now())
+        if self.watch.course is not None and len(self.unstepped) >= ENOUGH:
+            self._take_gradients_for_steps()
+
+    def _take_gradients_for_steps(self) -> None:
+        if self._believed():
+            self.watch.note("no step of an optimizer could be seen; each gradient is taken for a step")
+            self.part = Part()
+            self.unstepped.take_for_steps()
 
     def _count_samples(self) -> None:
         """Gradients were computed: of which samples?"""
@@ -206,11 +217,13 @@ class Hooks:
         if self.optimizer_depth == 0:
             self.closure_counted = False
         self.optimizer_depth += 1
+        self.phase = "optimizer"
 
     def _optimizer_leaves(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if torch.compiler.is_compiling():
             return
         self.optimizer_depth = max(self.optimizer_depth - 1, 0)
+        self.phase = "optimizer" if self.optimizer_depth else "forward"
         if self.optimizer_depth == 0:
             self._stepped(optimizer)
 
@@ -218,9 +231,16 @@ class Hooks:
         self.optimizer_steps += 1
         part, self.part = self.part, Part()
         part.at = self.watch.now()
-        self.without_optimizer.clear()
+        if self.unstepped.are_steps:
+            self.watch.restart()
+        self.unstepped.forget()
         self.rounds.stepped(_identity(optimizer), part)
         self._arm()
+        self._leave_if_over()
+
+    def _leave_if_over(self) -> None:
+        if self.thread in (0, threading.get_ident()):
+            self.watch.leave_if_over()
 
     def _close_step(self, parts: list[Part]) -> None:
         self.watch.step(

@@ -9,7 +9,7 @@ import torch
 from outpace import host
 from outpace.errors import OutpaceError
 from outpace.records import Device
-from outpace.watch import Watch
+from outpace.watcher import Watch
 
 
 def all_devices() -> list[Device]:
@@ -116,16 +116,36 @@ def tell_place(watch: Watch, device: torch.device) -> None:
     kind = device.type
     if kind in ("cuda", "xpu"):
         index = device.index or 0
-        facts = getattr(torch, kind).get_device_properties(index)
-        watch.place(f"{kind}:{index}", facts.name, driver(kind, facts))
+        here = _device(kind, index)
+        watch.place(
+            here.id,
+            here.name,
+            here.driver,
+            uuid=here.uuid,
+            pci_address=here.pci_address,
+            memory_total_bytes=here.memory_total_bytes,
+            units=here.units,
+        )
         return
-    watch.place(kind, host.cpu_name() if kind in ("cpu", "mps") else None)
+    known = kind in ("cpu", "mps")
+    watch.place(kind, host.cpu_name() if known else None, synchronous=kind == "cpu")
     better = accelerator_here()
     if kind == "cpu" and better and watch.job.device == "auto":
         watch.note(
             f"this script trains on the CPU although {better} is here; "
             f"--device {better.partition(':')[0]} moves it there, unchanged"
         )
+
+
+def synchronize(_loss: object = None) -> None:
+    """Wait until the accelerators in use are through."""
+    for kind in ("cuda", "xpu"):
+        backend = getattr(torch, kind)
+        if backend.is_initialized():
+            for index in range(backend.device_count()):
+                backend.synchronize(index)
+    if torch.backends.mps.is_available():
+        torch.mps.synchronize()
 
 
 def peak() -> tuple[int, str] | None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import outpace
-from outpace import protocol, watch
+from outpace import protocol, watcher
 
 
 class Clock:
@@ -21,11 +21,11 @@ class Clock:
         return self.now
 
 
-def watching() -> tuple[watch.Watch, list[Any], Clock]:
+def watching() -> tuple[watcher.Watch, list[Any], Clock]:
     clock = Clock()
     sent: list[Any] = []
     job = protocol.Job(script="train.py", events_fd=-1, spawned_at=time.time())
-    return watch.Watch(sent.append, job, clock), sent, clock
+    return watcher.Watch(sent.append, job, clock), sent, clock
 
 
 class Slow:
@@ -79,7 +79,9 @@ def test_events_leave_a_few_times_a_second_not_per_step() -> None:
     for _ in range(1000):
         clock.now += 0.001
         observed.step(witness="torch", samples=1)
-    assert sum(isinstance(event, protocol.Steps) for event in sent) <= 1000 * 0.001 / watch.FLUSH_SECONDS + 1
+    assert (
+        sum(isinstance(event, protocol.Steps) for event in sent) <= 1000 * 0.001 / watcher.FLUSH_SECONDS + 1
+    )
 
 
 def test_a_loss_is_not_touched_before_it_is_ready() -> None:
@@ -138,7 +140,7 @@ def test_notes_are_said_once() -> None:
 
 
 def test_without_a_worker_the_two_lines_do_nothing() -> None:
-    assert watch.current is None
+    assert watcher.current is None
     outpace.step(samples=3, loss=object())
     outpace.log(accuracy=0.5)
 

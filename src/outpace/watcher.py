@@ -15,8 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from outpace import protocol
+from outpace.course import Course, Stop, Tracer
 
 FLUSH_SECONDS = 0.2
+
+#: So often a script may swallow that it is stopped.
+MOST_STOPS = 3
 
 #: Who may say what a training step is; a later one in this list is believed over an earlier one.
 WITNESSES = ("torch", "keras", "script")
@@ -47,12 +51,27 @@ class Watch:
         job: protocol.Job,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self.tracers: list[Tracer] = []
+        """One per framework; used when a step is to be traced."""
+        self.synchronizers: list[Callable[[Any], None]] = []
+        """Wait until the devices are through; given the loss of the latest step, if there is one."""
+        self.peaks: list[Callable[[], tuple[int, str] | None]] = []
+        """Asked at the end for the peak of the memory allocator: (bytes, source)."""
+        self.at_begin: list[Callable[[], object]] = []
+        """Called when training starts."""
+        self.before_end: list[Callable[[], None]] = []
+        """Called when the script is over: a step that is not closed yet."""
+        self.versions: dict[str, str] = {}
+        self.start(send, job)
+
+    def start(self, send: Callable[[protocol.Event], None], job: protocol.Job) -> None:
+        """Watch a new training; the observers stay attached."""
         self.job = job
         self._send = send
-        self._clock = clock
-        self._zero = clock() - (time.time() - job.spawned_at)
+        self._zero = self._clock() - (time.time() - job.spawned_at)
         self._pid = os.getpid()
-        self._lock = threading.RLock()
         self._witness: str | None = None
         self._began = False
         self._interrupted = False
@@ -62,16 +81,18 @@ class Watch:
         self._losses: deque[tuple[int, Any]] = deque()
         self._flushed_at = 0.0
         self._notes: set[str] = set()
+        self.course = Course(job.plan, self) if job.plan else None
+        self.fetching = 0.0
+        """Seconds that the training has waited for data."""
+        self.on_cpu = False
+        self._stops = 0
         self.steps = 0
         self.last_end: float | None = None
         """When the latest step ended, or training began."""
         self.skipped_steps = 0
         self.seen: set[str] = set()
-        self.versions: dict[str, str] = {}
-        self.peaks: list[Callable[[], tuple[int, str] | None]] = []
-        """Asked at the end for the peak of the memory allocator: (bytes, source)."""
-        self.before_end: list[Callable[[], None]] = []
-        """Called when the script is over: a step that is not closed yet."""
+        for name, version in self.versions.items():
+            self.emit(protocol.Framework(name=name, version=version))
 
     def now(self) -> float:
         """Seconds since the spawn."""
@@ -82,9 +103,10 @@ class Watch:
         self.versions[name] = str(version)
         self.emit(protocol.Framework(name=name, version=str(version)))
 
-    def place(self, device: str, name: str | None = None, driver: str | None = None) -> None:
-        """The training really runs on *device*."""
-        self.emit(protocol.Place(device=device, name=name, driver=driver))
+    def place(self, device: str, name: str | None = None, driver: str | None = None, **facts: Any) -> None:
+        """The training really runs on *device*; *facts* are further fields of `protocol.Place`."""
+        self.on_cpu = device == "cpu"
+        self.emit(protocol.Place(device=device, name=name, driver=driver, **facts))
 
     def begin(self) -> None:
         """Training starts (idempotent): what came before is start-up."""
@@ -92,6 +114,10 @@ class Watch:
             self._began = True
             self.last_end = self.now()
             self.emit(protocol.Began(at=self.now()))
+            for tell in self.at_begin:
+                tell()
+            if self.course is not None:
+                self.course.begin()
 
     def claim(self, witness: str) -> bool:
         """Whether *witness* may report steps; a stronger one makes the weaker one's steps void."""
@@ -100,7 +126,7 @@ class Watch:
         if self._witness is not None and WITNESSES.index(witness) < WITNESSES.index(self._witness):
             return False
         if self.steps:
-            self._forget()
+            self.restart()
         self._witness = witness
         return True
 
@@ -112,6 +138,40 @@ class Watch:
     def interrupt(self) -> None:
         """Something other than training happens between two steps (an evaluation)."""
         self._interrupted = True
+        self.pause()
+
+    def pause(self) -> None:
+        """What happens now may not be training; the next step tells. A window of a measurement ends here."""
+        if self.course is not None and os.getpid() == self._pid:
+            self.course.pause()
+
+    def synchronize(self) -> None:
+        """Wait until the devices have done what they were given."""
+        loss = self._losses[-1][1] if self._losses else None
+        for wait in self.synchronizers:
+            wait(loss)
+
+    def fetched(self, seconds: float) -> None:
+        """The training has waited for data."""
+        self.fetching += seconds
+
+    @property
+    def over(self) -> bool:
+        """A measurement has all it needs."""
+        return self.course is not None and self.course.over
+
+    def leave_if_over(self) -> None:
+        """To be called between two steps, by the thread that trains.
+
+        Raises:
+            Stop: enough was seen.
+        """
+        if not self.over:
+            return
+        self._stops += 1
+        if self._stops > MOST_STOPS:  # the script goes on whatever it is told
+            os._exit(0)
+        raise Stop
 
     def step(
         self,
@@ -139,14 +199,17 @@ class Watch:
             end = self.now() if at is None else at
             self.begin()
             self.last_end = end
-            if interrupted or self._interrupted:
+            interrupted |= self._interrupted
+            self._interrupted = False
+            if interrupted:
                 self._interruptions.append(len(self._ends))
-                self._interrupted = False
             self._ends.append(end)
             self._samples.append(samples)
             if loss is not None:
                 self._losses.append((self.steps, loss))
             self.steps += 1
+            if self.course is not None:
+                self.course.stepped(interrupted=interrupted)
             if end - self._flushed_at >= FLUSH_SECONDS:
                 self.flush()
 
@@ -200,7 +263,8 @@ class Watch:
         found = [peak for ask in self.peaks if (peak := ask()) is not None]
         return max(found, default=None)
 
-    def _forget(self) -> None:
+    def restart(self) -> None:
+        """Forget the steps so far: they were not the training's."""
         self._ends, self._samples, self._interruptions = [], [], []
         self._losses.clear()
         self.steps = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ from outpace.errors import OutpaceError
 from outpace.records import Device
 
 if TYPE_CHECKING:
-    from outpace.watch import Watch
+    from outpace.ceilings import Bench
+    from outpace.watcher import Watch
 
 IMPORTS = ("jax",)
 
@@ -70,6 +72,13 @@ def _driver(device: Any) -> str | None:
     return str(version).strip().splitlines()[0] if version else None
 
 
+def bench(device: str) -> Bench:
+    """Work for *device*, to measure its limits."""
+    from outpace.observe.jax.work import Work
+
+    return Work(device)
+
+
 def attach(watch: Watch) -> None:
     """Report where the training runs, at its end: asking earlier would start JAX before it is set up.
 
@@ -81,7 +90,16 @@ def attach(watch: Watch) -> None:
     watch.framework("jax", jax.__version__)
     check_asked(watch.job.device)
     watch.peaks.append(peak)
-    watch.before_end.append(lambda: tell_place(watch))
+    watch.synchronizers.append(synchronize)
+    told = functools.cache(functools.partial(tell_place, watch))
+    watch.at_begin.append(lambda: told() if told_by_script(watch) else None)
+    watch.before_end.append(told)
+    if watch.job.plan is not None and watch.job.plan.trace:
+        from outpace.observe.jax.tracing import Tracer
+
+        tracer = Tracer(lambda: told_by_script(watch))
+        tracer.install()
+        watch.tracers.append(tracer)
 
 
 def check_asked(asked: str) -> None:
@@ -122,6 +140,14 @@ def tell_place(watch: Watch) -> None:
     better = next((other for other in map(id_of, found) if other != "cpu"), None)
     if here == "cpu" and better and watch.job.device == "auto":
         watch.note(f"this script trains on the CPU although {better} is here")
+
+
+def synchronize(loss: Any = None) -> None:
+    """Wait until every array that JAX holds is computed."""
+    if started():
+        import jax
+
+        jax.block_until_ready((loss, jax.live_arrays()))  # type: ignore[no-untyped-call]
 
 
 def told_by_script(watch: Watch) -> bool:
