@@ -317,9 +317,7 @@ def test_where_shapes_are_not_enough_a_real_step_is_traced(cli: Cli, tmp_path: P
     assert any("a real step was traced" in note for note in found["notes"])
 
 
-@pytest.mark.parametrize(
-    "name", ["lenet.py", "gan.py", "accumulation.py", "lightning_script.py", "jax_loop.py"]
-)
+@pytest.mark.parametrize("name", ["lenet.py", "gan.py", "scaler.py", "lightning_script.py", "jax_loop.py"])
 def test_example_scripts_can_be_traced(cli: Cli, name: str) -> None:
     done = cli("trace", "--json", EXAMPLES / name)
     assert done.returncode == 0, done.stderr
@@ -350,10 +348,11 @@ def train(steps):
 train(3)
 for _ in range(2):
     with outpace.watch() as watch:
-        train(3000)
+        train(10_000)
     found = watch.measurement
     assert found.method.settled and found.device == "cpu" and found.samples_per_step == 32, found
-    assert found.flops_per_sample == 2 * 2 * 64 * 64 or found.flops_per_sample > 2 * 2 * 64 * 64
+    products = [one.flops * one.count for one in found.trace.operators if one.kind == "matmul"]
+    assert sum(products) == 32 * 2 * 2 * 64 * 64, products
 train(3)
 try:
     with outpace.watch():
@@ -375,7 +374,7 @@ with outpace.watch() as watch:
 """
 
 
-def test_a_program_of_ones_own_is_watched(tmp_path: Path) -> None:
+def test_a_program_of_ones_own_is_watched() -> None:
     done = subprocess.run([sys.executable, "-c", IN_PROCESS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

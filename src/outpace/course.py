@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from outpace import protocol, stats
 
 WINDOW_SECONDS = 0.1
@@ -21,6 +23,7 @@ WANTED_ERROR = 0.01
 FEWEST_WINDOWS = 5
 #: Steps are traced three times, for one of a full batch and for the times of operators; heavy ones once.
 TRACES = 3
+LAST_STEP = "the last step was traced, with what the script did after it"
 STEPS_TO_RECOVER = 2
 #: Several steps in one execution are reported at once, and nothing happens between them.
 MOST_TRIES = 100
@@ -74,6 +77,10 @@ class Course:
         self._measured_from = 0.0
         self._seen = 0
         self._pauses = 0
+        """Steps in which something looked like an interruption."""
+        self._pause_seen = False
+        self._due = False
+        """A window was ended by a pause, and has not been looked at."""
         self._paused = False
         self._since_pause = 0
         """Steps that were told of since."""
@@ -95,22 +102,25 @@ class Course:
 
     def pause(self) -> None:
         """Something other than training begins, such as an evaluation; what it is shows at the next step."""
+        if not self._pause_seen:
+            self._pause_seen = True
+            self._pauses += 1
         if self._paused or self._part_of_each_step():
             return
-        self._pauses += 1
         self._paused = True
         if self.phase in ("warming", "measuring") and self.plan.measure and self._steps:
             self._edge()
+            self._due = True
 
     def stepped(self, *, interrupted: bool = False) -> None:
         """One more step is known to be over."""
         if self.over:
             return
         self._seen += 1
+        self._pause_seen = False
         if self._running:
             self._end_trace()
-            return
-        if (self._paused or interrupted) and not self._part_of_each_step():
+        elif (self._paused or interrupted) and not self._part_of_each_step():
             self._resume(interrupted=interrupted)
         else:
             self._steps += 1
@@ -127,15 +137,26 @@ class Course:
         """A model that is called without gradients in most steps (a teacher) is no interruption."""
         return self._pauses > 8 and self._pauses > 0.5 * self._seen
 
+    def finish(self) -> None:
+        """The script is over, perhaps sooner than was planned."""
+        if self._running and not self._traces and not self._paused:
+            traces = [traced for tracer in self._running if (traced := tracer.stop()) is not None]
+            self._traces = [
+                msgspec.structs.replace(traced, notes=[*traced.notes, LAST_STEP]) for traced in traces
+            ]
+        self._running = []
+        self._tell_trace()
+
     def _skip(self) -> None:
         """Tracing only: the first steps make the optimizer's state."""
-        if self._seen >= 2:
-            self._start_trace()
+        self._start_trace()
 
     def _warm(self) -> None:
-        if not self._window_full():
+        if self._window_full():
+            self._edge()
+        elif not self._due:
             return
-        self._edge()
+        self._due = False
         settled = stats.settled(self._paces)
         too_long = self._edge_now - self._began > LONGEST_WARM_UP_SECONDS and len(self._paces) > 1
         if settled or too_long:
@@ -153,9 +174,11 @@ class Course:
     def _measure(self) -> None:
         self._measured_steps += 1
         asked = self.plan.steps is not None and self._measured_steps >= self.plan.steps
-        if not (asked or self._window_full()):
+        if asked or self._window_full():
+            self._edge()
+        elif not self._due:
             return
-        self._edge()
+        self._due = False
         if asked or self._enough():
             self._enter("over")
 
@@ -227,9 +250,14 @@ class Course:
         if len(seen) < wanted and self._tries < (MOST_TRIES if fullest is not None else TRACES):
             self._start_trace()
             return
-        if self._traces:
-            self.ground.emit(_of_full_batch(seen or self._traces))
+        self._tell_trace()
         self._go_on()
+
+    def _tell_trace(self) -> None:
+        if self._traces:
+            seen = [traced for traced in self._traces if traced.operators]
+            self.ground.emit(_of_full_batch(seen or self._traces))
+            self._traces = []
 
 
 def _of_full_batch(traces: list[protocol.Traced]) -> protocol.Traced:

@@ -65,9 +65,10 @@ class Calls:
         """Whether a step of so many seconds is mostly spent on calls that are smaller than a call's cost."""
         if self.limit >= MOSTLY * step:
             return False
-        if self.small_share is not None:
-            return self.small_share >= MOSTLY
-        return self.small >= MOSTLY * self.calls and step / self.calls < 2 * MOSTLY_LAUNCH * self.launch
+        if self.small_share is not None and self.small_share >= MOSTLY:
+            return True
+        mostly_small = self.small >= MOSTLY * self.calls
+        return mostly_small and step / self.calls < 2 * MOSTLY_LAUNCH * self.launch
 
 
 def calls_of(operators: Sequence[Operator], limits: Sequence[Limit], launch: float | None) -> Calls | None:
@@ -75,11 +76,12 @@ def calls_of(operators: Sequence[Operator], limits: Sequence[Limit], launch: flo
     if not launch or not operators:
         return None
     pairs = list(zip(operators, limits, strict=True))
+    tiny = [one for one, limit in pairs if limit.seconds < one.count * launch]
     small = [one for one, limit in pairs if is_small(one, limit, one.seconds, launch)]
     timed = sum(one.seconds or 0.0 for one in operators)
     return Calls(
         calls=sum(one.count for one in operators),
-        small=sum(one.count for one in small),
+        small=sum(one.count for one in tiny),
         small_share=sum(one.seconds or 0.0 for one in small) / timed if timed else None,
         launch=launch,
         limit=sum(limit.seconds for limit in limits),

@@ -256,6 +256,8 @@ class Watch:
         """The script is over: close open steps and send the rest."""
         for finish in self.before_end:
             finish()
+        if self.course is not None:
+            self.course.finish()
         self.flush(wait=True)
 
     def peak(self) -> tuple[int, str] | None:

@@ -41,7 +41,7 @@ def trace(
     plan = protocol.Plan(measure=False, fake=fake)
     blank = running.blank_run(target, args or [], device=device, seed=seed)
     run, collector = running.run(blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan)
-    if fake and run.state == "failed" and collector.traced is None:
+    if fake and run.state == "failed":
         notes.append(f"shapes alone were not enough ({run.error}); a real step was traced")
         plan = protocol.Plan(measure=False)
         run, collector = running.run(blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan)
