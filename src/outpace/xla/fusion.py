@@ -10,7 +10,7 @@ only what is used outside of it is written. The rule here is simple on purpose:
 - Products, convolutions, gathers, sorts, loops are kernels of their own: their inputs are in memory before,
   their results after. Biases and activations behind them are elementwise kernels, which a library may save.
 - Views (reshape, broadcast, transpose, slice) are no kernel: reading one reads the array behind it, once.
-- What nobody reads is not computed.
+- What nobody reads is not computed, and scalars made of scalars are computed where they are used.
 
 See https://openxla.org/xla/hlo_to_thunks and the fusion passes of XLA for what really happens.
 """
@@ -41,12 +41,15 @@ def operators(nodes: list[Node], results: list[Value], *, fuse: bool = True) -> 
                 used.setdefault(value.root, set()).add(index)
     found: list[Operator] = []
     for index, group in enumerate(groups):
+        if all(node.fusible and _scalar(node) for node in group):
+            continue
         if group[0].children is not None:
             found += group[0].children
         elif len(group) == 1 and (not group[0].fusible or group[0].bytes_read is not None):
             found.append(_alone(group[0]))
         else:
-            found.append(_kernel(group, {value for value, users in used.items() if users - {index}}))
+            outputs = [output for node in group for output in node.outputs]
+            found.append(_kernel(group, [output for output in outputs if used.get(output, set()) - {index}]))
     return merged(found)
 
 
@@ -78,6 +81,10 @@ def _alive(nodes: list[Node], results: list[Value]) -> list[Node]:
             wanted |= {value.root for value in node.inputs}
             alive.append(node)
     return alive[::-1]
+
+
+def _scalar(node: Node) -> bool:
+    return all(value.size <= 1 for value in node.inputs + node.outputs)
 
 
 def _groups(nodes: list[Node]) -> list[list[Node]]:
@@ -125,12 +132,10 @@ def _alone(node: Node) -> Operator:
     )
 
 
-def _kernel(group: list[Node], used_outside: set[Value]) -> Operator:
+def _kernel(group: list[Node], written: list[Value]) -> Operator:
     """Elementwise operators, and reductions fed by them, in one kernel."""
     made = {output for node in group for output in node.outputs}
     read = reads([value for node in group for value in node.inputs if value.root not in made])
-    written = [value for value in made if value in used_outside]
-    written = [output for node in group for output in node.outputs if output in written]
     names = list(dict.fromkeys(node.name for node in group))
     largest = max(
         group, key=lambda node: max((value.bytes for value in node.inputs + node.outputs), default=0)

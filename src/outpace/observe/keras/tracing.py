@@ -6,6 +6,7 @@ of PyTorch records.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -33,13 +34,18 @@ class Tracer:
     def __init__(self, backend: str) -> None:
         self.backend = backend
         self.on = False
+        self._known: weakref.WeakKeyDictionary[Any, dict[Any, list[Operator]]] = weakref.WeakKeyDictionary()
+        """The operators of a graph, by what it ran on: a large one takes seconds, for each of several steps."""
+        self._inside = False
+        self._reset()
+
+    def _reset(self) -> None:
         self._calls: list[tuple[str, Made]] = []
         self._notes: list[str] = []
         self._samples: int | None = None
         self._memory: StepMemory | None = None
         self._device = "cpu"
         self._steps = 1
-        self._inside = False
 
     def install(self) -> None:
         """Stand around the functions that TensorFlow compiles. Idle until `start`."""
@@ -50,7 +56,7 @@ class Tracer:
 
     def start(self) -> None:
         """A step begins."""
-        self.__init__(self.backend)  # type: ignore[misc]
+        self._reset()
         self.on = self.backend != "torch"
 
     def stop(self) -> protocol.Traced | None:
@@ -108,7 +114,11 @@ class Tracer:
             if size is None:
                 self._notes.append("the size of the batch is not known; counted as 1")
             shapes = shapes_of_inputs(concrete, args, kwargs)
-            return operators_of_graph(concrete.graph, size, shapes, compiled=compiled)
+            known = self._known.setdefault(concrete.graph, {})
+            key = (size, None if shapes is None else tuple(shapes))
+            if key not in known:
+                known[key] = operators_of_graph(concrete.graph, size, shapes, compiled=compiled)
+            return known[key]
 
         self._calls.append((getattr(function, "__name__", "a function"), make))
 
