@@ -23,7 +23,7 @@ LAYERS = [
     ["findings"],
     ["operators"],
     ["observe", "meters", "measured"],
-    ["sampling"],
+    ["sampling", "attaching"],
     ["worker", "launch"],
     ["verbs"],
     ["report"],

@@ -123,6 +123,23 @@ def _best_seconds(bench: Bench, run: Callable[[], object], *, calls: int) -> flo
     return best
 
 
+def better(one: Ceilings, other: Ceilings) -> Ceilings:
+    """The higher of two measurements of the same device: a ceiling is what can be reached at all."""
+
+    def highest(a: dict[str, float], b: dict[str, float]) -> dict[str, float]:
+        return {dtype: max(a.get(dtype, 0.0), b.get(dtype, 0.0)) for dtype in {**a, **b}}
+
+    others = dict(other.bandwidths)
+    launches = [found.launch_seconds for found in (one, other) if found.launch_seconds is not None]
+    return msgspec.structs.replace(
+        one,
+        matrix_flops_per_second=highest(one.matrix_flops_per_second, other.matrix_flops_per_second),
+        vector_flops_per_second=highest(one.vector_flops_per_second, other.vector_flops_per_second),
+        bandwidths=[(size, max(rate, others.get(size, 0.0))) for size, rate in one.bandwidths],
+        launch_seconds=min(launches, default=None),
+    )
+
+
 def of_card(card: Card) -> Ceilings:
     """The datasheet's ceilings. What is not published is absent."""
     cache = max(card.l2_bytes or 0, card.last_level_cache_bytes or 0) or None

@@ -19,7 +19,7 @@ DEVICE_SECONDS = (10.0, 15.0)
 """Power is averaged over a second by many cards, and throttling takes its time."""
 WANTED_ERROR = 0.01
 FEWEST_WINDOWS = 5
-#: Steps are traced up to three times, for the times of their operators; heavy ones once.
+#: Steps are traced three times, for one of a full batch and for the times of operators; heavy ones once.
 TRACES = 3
 STEPS_TO_RECOVER = 2
 #: Several steps in one execution are reported at once, and nothing happens between them.
@@ -68,12 +68,15 @@ class Course:
         """Steps since the last edge."""
         self._paces: list[float] = []
         """Seconds per step of each window of this phase."""
+        self._latest_pace = 0.0
         self._settled = True
         self._measured_steps = 0
         self._measured_from = 0.0
         self._seen = 0
         self._pauses = 0
         self._paused = False
+        self._since_pause = 0
+        """Steps that were told of since."""
         self._traces: list[protocol.Traced] = []
         self._running: list[Tracer] = []
         self._tries = 0
@@ -107,12 +110,18 @@ class Course:
         if self._running:
             self._end_trace()
             return
-        if interrupted and not self._part_of_each_step():
-            self._paused = False
-            self._edge(opens=True)
-        elif not self._paused:
+        if (self._paused or interrupted) and not self._part_of_each_step():
+            self._resume(interrupted=interrupted)
+        else:
             self._steps += 1
             self._act()
+
+    def _resume(self, *, interrupted: bool) -> None:
+        """The interrupted step is told of itself, or one later; if not, there was nothing."""
+        self._since_pause += 1
+        if interrupted or self._since_pause > 2:
+            self._paused, self._since_pause = False, 0
+            self._edge(opens=True)
 
     def _part_of_each_step(self) -> bool:
         """A model that is called without gradients in most steps (a teacher) is no interruption."""
@@ -166,20 +175,26 @@ class Course:
         return self._edge_at or 0.0
 
     def _window_full(self) -> bool:
-        return self._edge_at is None or self.ground.now() - self._edge_at >= WINDOW_SECONDS
+        """By the clock, or where the host runs ahead of the device by what the steps took last time."""
+        if self._edge_at is None:
+            return True
+        expected = self._steps * self._latest_pace
+        return max(self.ground.now() - self._edge_at, expected) >= WINDOW_SECONDS
 
     def _edge(self, *, opens: bool = False) -> None:
         before = self.ground.now()
         self.ground.synchronize()
         at = self.ground.now()
         if not opens and self._steps and self._edge_at is not None:
-            self._paces.append((at - self._edge_at) / self._steps)
+            self._latest_pace = (at - self._edge_at) / self._steps
+            self._paces.append(self._latest_pace)
         self._edge_at, self._steps = at, 0
         self.ground.emit(protocol.Edge(at=at, waited=at - before, fetching=self.ground.fetching, opens=opens))
 
     def _enter(self, phase: str, *, settled: bool = True) -> None:
         self.phase = phase
-        self.ground.emit(protocol.Phase(at=self.ground.now(), name=phase, settled=settled))
+        at = self._edge_now if phase == "measuring" else self.ground.now()
+        self.ground.emit(protocol.Phase(at=at, name=phase, settled=settled))
 
     def _start_trace(self) -> None:
         if self.phase != "tracing":
@@ -208,13 +223,23 @@ class Course:
         self._tries += 1
         seen = [traced for traced in self._traces if traced.operators]
         heavy = bool(seen) and _seconds(seen[-1]) > HEAVY_STEP_SECONDS
-        wanted = 1 if heavy or not self.plan.measure else TRACES
+        wanted = 1 if heavy else TRACES
         if len(seen) < wanted and self._tries < (MOST_TRIES if fullest is not None else TRACES):
             self._start_trace()
             return
         if self._traces:
-            self.ground.emit(min(seen or self._traces, key=_seconds))
+            self.ground.emit(_of_full_batch(seen or self._traces))
         self._go_on()
+
+
+def _of_full_batch(traces: list[protocol.Traced]) -> protocol.Traced:
+    """A partial batch is less work; among those with most of it, the fastest."""
+    most = max(map(_flops, traces))
+    return min((traced for traced in traces if _flops(traced) == most), key=_seconds)
+
+
+def _flops(traced: protocol.Traced) -> int:
+    return sum(operator.flops * operator.count for operator in traced.operators)
 
 
 def _seconds(traced: protocol.Traced) -> float:

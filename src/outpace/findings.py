@@ -56,34 +56,40 @@ class Calls:
     calls: int
     small: int
     """Calls that need less than the cost of a call at the device's limit."""
-    timed: float | None
-    """Seconds of all calls, from the step that was timed one by one."""
+    small_share: float | None
+    """Share of those in the time of all calls, from the step that was timed one by one."""
     launch: float
     limit: float
 
-    @property
-    def bound(self) -> bool:
-        """Most calls are smaller than what it takes to call them."""
-        return self.calls > 0 and self.small >= MOSTLY * self.calls
+    def bound(self, step: float) -> bool:
+        """Whether a step of so many seconds is mostly spent on calls that are smaller than a call's cost."""
+        if self.limit >= MOSTLY * step:
+            return False
+        if self.small_share is not None:
+            return self.small_share >= MOSTLY
+        return self.small >= MOSTLY * self.calls and step / self.calls < 2 * MOSTLY_LAUNCH * self.launch
 
 
 def calls_of(operators: Sequence[Operator], limits: Sequence[Limit], launch: float | None) -> Calls | None:
     """How the calls of a step compare to what a call costs; ``None`` where that is not known."""
     if not launch or not operators:
         return None
-    small = sum(
-        operator.count
-        for operator, limit in zip(operators, limits, strict=True)
-        if limit.seconds < operator.count * launch
-    )
-    timed = [operator.seconds for operator in operators if operator.seconds is not None]
+    pairs = list(zip(operators, limits, strict=True))
+    small = [one for one, limit in pairs if is_small(one, limit, one.seconds, launch)]
+    timed = sum(one.seconds or 0.0 for one in operators)
     return Calls(
-        calls=sum(operator.count for operator in operators),
-        small=small,
-        timed=sum(timed) if timed else None,
+        calls=sum(one.count for one in operators),
+        small=sum(one.count for one in small),
+        small_share=sum(one.seconds or 0.0 for one in small) / timed if timed else None,
         launch=launch,
         limit=sum(limit.seconds for limit in limits),
     )
+
+
+def is_small(operator: Operator, limit: Limit, seconds: float | None, launch: float) -> bool:
+    """Whether the calls of *operator* are mostly the cost of calling, by their limit and their time."""
+    calls = operator.count * launch
+    return limit.seconds < calls and (seconds is None or seconds < MOSTLY_LAUNCH * calls)
 
 
 def bound_by(facts: Facts, calls: Calls | None) -> str | None:
@@ -94,9 +100,7 @@ def bound_by(facts: Facts, calls: Calls | None) -> str | None:
         return "device"  # the host is ahead, so it cannot be what holds
     if calls is None:
         return None
-    per_call = facts.step / calls.calls
-    mostly_launch = per_call < 2 * MOSTLY_LAUNCH * calls.launch
-    if calls.bound and mostly_launch and calls.limit < MOSTLY * facts.step:
+    if calls.bound(facts.step):
         return "host"
     return "device" if facts.synchronous or calls.limit >= MOSTLY * facts.step else "host"
 
@@ -211,14 +215,14 @@ def of_operator(operator: Operator, limit: Limit, seconds: float | None, ceiling
         aim = "small enough to stay in a cache"
     if seconds is None:
         return f"{aim}; needs {units.seconds(limit.seconds)} at the limit"
-    launch = ceilings.launch_seconds
-    if (
-        launch
-        and limit.seconds < operator.count * launch
-        and seconds < MOSTLY_LAUNCH * operator.count * launch
-    ):
-        each = units.seconds(seconds / operator.count)
+    launch = ceilings.launch_seconds or 0.0
+    each = units.seconds(seconds / operator.count)
+    if is_small(operator, limit, seconds, launch):
         return f"{operator.count:,} calls of {each}: mostly the cost of the calls"
+    if limit.seconds < operator.count * launch:
+        return (
+            f"{operator.count:,} calls of {each} that need next to nothing: threads, memory, or a slow kernel"
+        )
     share = limit.seconds / seconds if seconds else 0.0
     if share > 1:
         return f"{aim}; faster than the limit that was measured, so that limit is too low"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from outpace import __version__, findings, limits, stats, windows
 from outpace.collect import Collector
@@ -18,6 +22,7 @@ from outpace.records import (
     Environment,
     Measurement,
     Method,
+    Operator,
     Run,
     StepSeconds,
     Trace,
@@ -53,6 +58,17 @@ def span_of(collector: Collector) -> Span:
     return Span(ends[warm_up - 1] if warm_up else (collector.began_at or 0.0), last, settled=False)
 
 
+def samples_in(collector: Collector, span: Span) -> int | None:
+    """All samples of the steps within *span*, partial batches too; ``None`` where they are not known."""
+    inside = [
+        samples
+        for end, samples in zip(collector.ends, collector.samples, strict=True)
+        if span.start < end <= span.end
+    ]
+    known = [samples for samples in inside if samples is not None]
+    return sum(known) if known and len(known) == len(inside) else None
+
+
 def of_run(
     run: Run,
     collector: Collector,
@@ -82,11 +98,13 @@ def of_run(
     paces = [window.step_seconds for window in found]
     middle = stats.median_with_interval(paces)
     trace = trace_of(run, collector)
+    metered = dict(metered or {})
     facts = _facts(run, collector, span, found, synchronous=synchronous)
-    operators = trace.operators if trace else []
+    facts = dataclasses.replace(facts, throttled=metered.get("throttled", {}))
+    operators = _timed_as_they_ran(trace) if trace else []
     settings = trace.settings if trace else {}
     each = [limits.of_operator(operator, ceilings, settings) for operator in operators] if ceilings else []
-    launch = ceilings.launch_seconds if ceilings else None
+    launch = ceilings.launch_seconds if ceilings and _one_by_one(trace) else None
     calls = findings.calls_of(operators, each, launch) if each else None
     flops = sum(operator.flops * operator.count for operator in operators)
     limit = of_step(operators, each, ceilings, settings, middle.median, no_ceilings_because)
@@ -137,12 +155,37 @@ def of_run(
         nonfinite_losses=len(run.nonfinite_losses),
         skipped_steps=run.skipped_steps,
         findings=findings.findings(facts, calls),
-        notes=[*run.notes, *(trace.notes if trace else [])],
+        notes=[*run.notes, *(trace.notes if trace else []), *_compiled_note(trace)],
         window_seconds=[round(pace, 9) for pace in paces],
         trace=trace,
         **limit,
-        **(metered or {}),
+        joules_per_epoch=_per_epoch(metered, collector, full),
+        **metered,
     )
+
+
+def _timed_as_they_ran(trace: Trace) -> list[Operator]:
+    """The operators; of compiled code without their times, which are those of the uncompiled ones."""
+    if "compiled" not in trace.settings:
+        return trace.operators
+    return [msgspec.structs.replace(operator, seconds=None) for operator in trace.operators]
+
+
+def _one_by_one(trace: Trace | None) -> bool:
+    """Whether the host starts each operator; compiled graphs (XLA, TensorFlow) start many at once."""
+    return trace is not None and trace.framework == "torch" and "compiled" not in trace.settings
+
+
+def _compiled_note(trace: Trace | None) -> list[str]:
+    if trace is None or "compiled" not in trace.settings:
+        return []
+    return ["the script compiles code: its operators were recorded as they are before compilation"]
+
+
+def _per_epoch(metered: Mapping[str, Any], collector: Collector, full: int | None) -> float | None:
+    """Joules per pass over the data, where the script tells how long one is."""
+    joules, steps = metered.get("joules_per_sample"), collector.steps_per_epoch
+    return joules * steps * full if joules and steps and full else None
 
 
 def _windows(steps: Steps, collector: Collector, span: Span, *, synchronous: bool) -> list[Window]:
@@ -176,7 +219,7 @@ def _facts(
     waited = [window.waited for window in found]
     host_step = (seconds - sum(waited)) / steps
     return findings.Facts(
-        step=seconds / steps,
+        step=statistics.median(window.step_seconds for window in found),
         device=run.device or "device",
         synchronous=synchronous,
         data=_data(inside, run),

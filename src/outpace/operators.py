@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outpace import findings, limits
+from outpace import findings, limits, units
 from outpace.limits import Limit
 from outpace.records import Ceilings, Operator, OperatorShare
 
@@ -38,6 +38,12 @@ def of_step(
     if without:
         return {"limit_missing_because": f"no peak is known for {', '.join(without)} ({ceilings.source})"}
     seconds = sum(limit.seconds for limit in each)
+    if seconds > step_seconds:  # nothing is faster than its limit, so the limit is wrong
+        return {
+            "limit_missing_because": f"the step takes {units.seconds(step_seconds)}, less than the "
+            f"{units.seconds(seconds)} of the limits {ceilings.source}: they are too low"
+            + (" (was the machine busy?)" if ceilings.measured else "")
+        }
     return {
         "limit_seconds": seconds,
         "share_of_limit": seconds / step_seconds,

@@ -51,12 +51,27 @@ class Watch:
         job: protocol.Job,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
+        self.tracers: list[Tracer] = []
+        """One per framework; used when a step is to be traced."""
+        self.synchronizers: list[Callable[[Any], None]] = []
+        """Wait until the devices are through; given the loss of the latest step, if there is one."""
+        self.peaks: list[Callable[[], tuple[int, str] | None]] = []
+        """Asked at the end for the peak of the memory allocator: (bytes, source)."""
+        self.at_begin: list[Callable[[], object]] = []
+        """Called when training starts."""
+        self.before_end: list[Callable[[], None]] = []
+        """Called when the script is over: a step that is not closed yet."""
+        self.versions: dict[str, str] = {}
+        self.start(send, job)
+
+    def start(self, send: Callable[[protocol.Event], None], job: protocol.Job) -> None:
+        """Watch a new training; the observers stay attached."""
         self.job = job
         self._send = send
-        self._clock = clock
-        self._zero = clock() - (time.time() - job.spawned_at)
+        self._zero = self._clock() - (time.time() - job.spawned_at)
         self._pid = os.getpid()
-        self._lock = threading.RLock()
         self._witness: str | None = None
         self._began = False
         self._interrupted = False
@@ -67,10 +82,6 @@ class Watch:
         self._flushed_at = 0.0
         self._notes: set[str] = set()
         self.course = Course(job.plan, self) if job.plan else None
-        self.tracers: list[Tracer] = []
-        """One per framework; used when a step is to be traced."""
-        self.synchronizers: list[Callable[[Any], None]] = []
-        """Wait until the devices are through; given the loss of the latest step, if there is one."""
         self.fetching = 0.0
         """Seconds that the training has waited for data."""
         self.on_cpu = False
@@ -80,11 +91,8 @@ class Watch:
         """When the latest step ended, or training began."""
         self.skipped_steps = 0
         self.seen: set[str] = set()
-        self.versions: dict[str, str] = {}
-        self.peaks: list[Callable[[], tuple[int, str] | None]] = []
-        """Asked at the end for the peak of the memory allocator: (bytes, source)."""
-        self.before_end: list[Callable[[], None]] = []
-        """Called when the script is over: a step that is not closed yet."""
+        for name, version in self.versions.items():
+            self.emit(protocol.Framework(name=name, version=version))
 
     def now(self) -> float:
         """Seconds since the spawn."""
@@ -106,6 +114,8 @@ class Watch:
             self._began = True
             self.last_end = self.now()
             self.emit(protocol.Began(at=self.now()))
+            for tell in self.at_begin:
+                tell()
             if self.course is not None:
                 self.course.begin()
 

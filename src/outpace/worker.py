@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import random
 import runpy
@@ -18,20 +17,13 @@ from typing import Any
 import msgspec
 import wrapt
 
-from outpace import observe, protocol, watcher
+from outpace import attaching, protocol, watcher
 from outpace.course import Stop
 from outpace.errors import OutpaceError
 from outpace.patch import around
 
 #: The extra of ours that brings a framework in a version that we know.
 EXTRAS = {"torch": "torch", "tensorflow": "tensorflow", "keras": "tensorflow", "jax": "jax"}
-
-#: Libraries whose version belongs in the record, where the script imports them.
-VERSIONED = (
-    *("numpy", "torch", "torchvision", "tensorflow", "keras", "jax", "jaxlib", "flax", "optax"),
-    *("lightning", "pytorch_lightning", "accelerate", "transformers", "timm"),
-)
-
 
 #: Above the numbers that scripts close when they close all they did not open.
 CHANNEL_FLOOR = 1000
@@ -46,7 +38,7 @@ def main() -> int:
     observed = watcher.Watch(sender(_out_of_the_way(job.events_fd)), job)
     watcher.current = observed
     _seed_when_imported(job.seed)
-    _attach_when_imported(observed)
+    attaching.attach_when_imported(observed)
     _last_words_before_sudden_ends(observed)
     ended = _run_script(job, observed)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,13 +64,13 @@ def _say_goodbye(observed: watcher.Watch, ended: protocol.Ended) -> None:
         observed.close()
     if _children_worked():
         observed.seen.add("children")
-    peak = observed.peak() or _process_peak()
+    peak = observed.peak() or attaching.process_peak()
     observed.emit(
         msgspec.structs.replace(
             ended,
             at=observed.now(),
             skipped_steps=observed.skipped_steps,
-            versions=_versions(observed),
+            versions=attaching.versions(observed),
             seen=sorted(observed.seen),
             peak_bytes=peak[0] if peak else None,
             peak_bytes_source=peak[1] if peak else None,
@@ -228,29 +220,6 @@ def _hint(error: BaseException) -> str | None:
     return None
 
 
-def _attach_when_imported(observed: watcher.Watch) -> None:
-    for _, observer in observe.all_observers():
-        attach = _once(functools.partial(_attach, observer, observed))
-        for name in observer.IMPORTS:
-            wrapt.register_post_import_hook(attach, name)
-
-
-def _once(act: Callable[[], None]) -> Callable[[ModuleType], None]:
-    """*act*, at the first of several imports."""
-    once = functools.cache(act)
-    return lambda _module: once()
-
-
-def _attach(observer: observe.Observer, observed: watcher.Watch) -> None:
-    try:
-        observer.attach(observed)
-    except OutpaceError:
-        raise
-    except Exception as error:  # a framework version that we do not know must not cost the user the training
-        name = observer.IMPORTS[0]
-        observed.note(f"{name} cannot be observed here ({type(error).__name__}: {error}); the script runs on")
-
-
 def _seed_when_imported(seed: int | None) -> None:
     if seed is None:
         return
@@ -279,22 +248,3 @@ def _children_worked() -> bool:
     except ImportError:
         return False
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime > 1.0
-
-
-def _process_peak() -> tuple[int, str] | None:
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (peak if sys.platform == "darwin" else peak * 1024), "process"
-
-
-def _versions(observed: watcher.Watch) -> dict[str, str]:
-    """Python and every imported library that decides how fast a training is."""
-    versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for name in VERSIONED:
-        version = getattr(sys.modules.get(name), "__version__", None)
-        if isinstance(version, str):
-            versions[name] = str(version)
-    return versions | observed.versions

@@ -141,6 +141,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, tag_field="record",
     energy_missing_because: str | None = None
     clock_hertz: float | None = None
     clock_limit_hertz: float | None = None
+    celsius_max: float | None = None
     throttled: dict[str, float] = {}
     """Reason to share of the measured time."""
 

@@ -22,7 +22,7 @@ VARIABLES = (
 
 
 def ceilings_of(
-    device: Device, framework: str, version: str, *, measured: bool = False
+    device: Device, framework: str, version: str, *, measured: bool = False, again: bool = False
 ) -> tuple[Ceilings | None, str | None]:
     """The ceilings of *device*, or why there are none.
 
@@ -33,8 +33,9 @@ def ceilings_of(
         framework: what trains: ``torch``, ``keras on jax`` …
         version: of that framework, on which a measurement depends.
         measured: measure those of a card too.
+        again: what was measured before was too low; the better of both is kept.
     """
-    found, why_not = _measured(device, framework.rpartition(" ")[2], version)
+    found, why_not = _measured(device, framework.rpartition(" ")[2], version, again=again)
     if device.id == "cpu" or measured:
         return found, why_not
     if device.card is None:
@@ -49,7 +50,9 @@ def ceilings_of(
     return msgspec.structs.replace(sheet, launch_seconds=launch), None
 
 
-def _measured(device: Device, framework: str, version: str) -> tuple[Ceilings | None, str | None]:
+def _measured(
+    device: Device, framework: str, version: str, *, again: bool
+) -> tuple[Ceilings | None, str | None]:
     identity = {
         "host": host.here().name,
         "cpu": host.cpu_name(),
@@ -60,7 +63,7 @@ def _measured(device: Device, framework: str, version: str) -> tuple[Ceilings | 
     }
     path = ceilings.cache_path(identity)
     before = ceilings.cached(path)
-    if before is not None:
+    if before is not None and not again:
         return before, None
     if not hasattr(observe.load(framework), "bench"):
         return None, f"{framework} cannot be asked for the limits of a device"
@@ -76,6 +79,7 @@ def _measured(device: Device, framework: str, version: str) -> tuple[Ceilings | 
     except (IndexError, msgspec.MsgspecError):
         last = asked.stderr.decode(errors="replace").strip().splitlines()
         return None, f"measuring the limits failed: {last[-1] if last else 'without a word'}"
+    found = ceilings.better(found, before) if before is not None else found
     ceilings.keep(path, found)
     return found, None
 

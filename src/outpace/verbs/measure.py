@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,7 +17,6 @@ from outpace.errors import OutpaceError, UsageError
 from outpace.records import Comparison, Device, Measurement, Run, Span, StepSeconds
 from outpace.verbs import running
 from outpace.verbs.ceilings import ceilings_of
-from outpace.verbs.devices import known
 from outpace.verbs.metering import Metering, with_estimated_energy
 from outpace.verbs.running import Silent, View
 from outpace.verbs.settings import Effort, Setting
@@ -107,27 +108,43 @@ def once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool
             blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan, on_event=metering.take
         )
         check(run)
-        device = device_of(collector)
-        ceilings, missing = None, "the device that trains could not be seen"
-        if device is not None:
-            framework, version = trainer(collector)
-            ceilings, reason = ceilings_of(device, framework, version, measured=effort.measured_ceilings)
-            missing = reason or missing
+        metering.idle()
         span = measured.span_of(collector)
-        metered = metering.between(collector, span, device)
+        metered = metering.between(collector, span, measured.samples_in(collector, span))
     if collector.traced is None and effort.trace and run.steps >= FEWEST_TO_TRACE:
         collector.traced = _traced_apart(blank, view, stdout_to_stderr=stdout_to_stderr)
-    found = measured.of_run(
-        run,
-        collector,
-        device=device,
-        ceilings=ceilings,
-        no_ceilings_because=missing,
-        metered=metered,
+    found = against_limits(
+        run, collector, metering.device, metered, measured_ceilings=effort.measured_ceilings
     )
     if effort.estimate_energy and found.joules_per_sample is None:
         found = with_estimated_energy(found)
     return found
+
+
+def against_limits(
+    run: Run,
+    collector: Collector,
+    device: Device | None,
+    metered: Mapping[str, Any],
+    *,
+    measured_ceilings: bool = False,
+) -> Measurement:
+    """The measurement of a run, its limits looked up or measured."""
+
+    def measurement(*, again: bool) -> Measurement:
+        ceilings, missing = None, "the device that trains could not be seen"
+        if device is not None:
+            ceilings, reason = ceilings_of(
+                device, *trainer(collector), measured=measured_ceilings, again=again
+            )
+            missing = reason or missing
+        return measured.of_run(
+            run, collector, device=device, ceilings=ceilings, no_ceilings_because=missing, metered=metered
+        )
+
+    found = measurement(again=False)
+    too_low = found.limit_missing_because is not None and "too low" in found.limit_missing_because
+    return measurement(again=True) if too_low else found
 
 
 def _traced_apart(blank: Run, view: View, *, stdout_to_stderr: bool) -> protocol.Traced | None:
@@ -155,25 +172,6 @@ class Interrupted(OutpaceError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
-
-
-def device_of(collector: Collector) -> Device | None:
-    """Where the training ran, with its card and its energy source."""
-    place = collector.place
-    if place is None:
-        return None
-    return known(
-        Device(
-            framework=trainer(collector)[0],
-            id=place.device,
-            name=place.name or place.device,
-            driver=place.driver,
-            uuid=place.uuid,
-            pci_address=place.pci_address,
-            memory_total_bytes=place.memory_total_bytes,
-            units=place.units,
-        )
-    )
 
 
 def trainer(collector: Collector) -> tuple[str, str]:

@@ -5,7 +5,8 @@ only what is used outside of it is written. The rule here is simple on purpose:
 
 - Elementwise operators of one phase that feed each other are one kernel, if no other operator lies on any way
   between them: all of them have the same number of other operators (matrix products, convolutions,
-  reductions, loops …) above them on the longest way from the inputs.
+  reductions, loops …) above them on the longest way from the inputs. One whose result is only used further
+  down is computed there.
 - A reduction joins the kernel of the elementwise operators that feed it, and what reads its result is behind.
 - Products, convolutions, gathers, sorts, loops are kernels of their own: their inputs are in memory before,
   their results after. Biases and activations behind them are elementwise kernels, which a library may save.
@@ -89,8 +90,8 @@ def _scalar(node: Node) -> bool:
 
 def _groups(nodes: list[Node]) -> list[list[Node]]:
     """The nodes of each kernel."""
-    maker: dict[Value, Node] = {}
-    behind: dict[Node, int] = {}
+    feeds = _feeds(nodes)
+    behind = _depths(nodes, feeds)
     leader: dict[Node, Node] = {node: node for node in nodes}
 
     def lead(node: Node) -> Node:
@@ -100,18 +101,36 @@ def _groups(nodes: list[Node]) -> list[list[Node]]:
         return node
 
     for node in nodes:
-        feeds = [maker[root] for value in node.inputs if (root := value.root) in maker]
-        behind[node] = max((behind[feed] + (not feed.fusible) for feed in feeds), default=0)
         if node.fusible or node.absorbs:
-            for feed in feeds:
+            for feed in feeds[node]:
                 if feed.fusible and behind[feed] == behind[node] and feed.phase == node.phase:
                     leader[lead(feed)] = lead(node)
-        for output in node.outputs:
-            maker[output] = node
     groups: dict[Node, list[Node]] = {}
     for node in nodes:
         groups.setdefault(lead(node), []).append(node)
     return list(groups.values())
+
+
+def _feeds(nodes: list[Node]) -> dict[Node, list[Node]]:
+    """The nodes that make the inputs of each."""
+    maker = {output: node for node in nodes for output in node.outputs}
+    return {node: [maker[root] for value in node.inputs if (root := value.root) in maker] for node in nodes}
+
+
+def _depths(nodes: list[Node], feeds: dict[Node, list[Node]]) -> dict[Node, int]:
+    """How many other operators lie above each one; what is only used further down counts as being there."""
+    behind: dict[Node, int] = {}
+    users: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for node in nodes:
+        behind[node] = max((behind[feed] + (not feed.fusible) for feed in feeds[node]), default=0)
+        for feed in feeds[node]:
+            users[feed].append(node)
+    for node in reversed(nodes):
+        fuse = [user for user in users[node] if (user.fusible or user.absorbs) and user.phase == node.phase]
+        depths = {behind[user] for user in fuse}
+        if node.fusible and len(fuse) == len(users[node]) and len(depths) == 1:
+            behind[node] = depths.pop()
+    return behind
 
 
 def _alone(node: Node) -> Operator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from outpace.errors import OutpaceError
 from outpace.records import Device
 
 if TYPE_CHECKING:
+    from outpace.ceilings import Bench
     from outpace.watcher import Watch
 
 IMPORTS = ("jax",)
@@ -70,6 +72,13 @@ def _driver(device: Any) -> str | None:
     return str(version).strip().splitlines()[0] if version else None
 
 
+def bench(device: str) -> Bench:
+    """Work for *device*, to measure its limits."""
+    from outpace.observe.jax.work import Work
+
+    return Work(device)
+
+
 def attach(watch: Watch) -> None:
     """Report where the training runs, at its end: asking earlier would start JAX before it is set up.
 
@@ -82,11 +91,13 @@ def attach(watch: Watch) -> None:
     check_asked(watch.job.device)
     watch.peaks.append(peak)
     watch.synchronizers.append(synchronize)
-    watch.before_end.append(lambda: tell_place(watch))
+    told = functools.cache(functools.partial(tell_place, watch))
+    watch.at_begin.append(lambda: told() if told_by_script(watch) else None)
+    watch.before_end.append(told)
     if watch.job.plan is not None and watch.job.plan.trace:
         from outpace.observe.jax.tracing import Tracer
 
-        tracer = Tracer(lambda: watch.witness == "script")
+        tracer = Tracer(lambda: told_by_script(watch))
         tracer.install()
         watch.tracers.append(tracer)
 

@@ -44,6 +44,13 @@ def attach(watch: Watch) -> None:
     places.check_asked(watch.job.device)
     watch.peaks.append(places.peak)
     watch.synchronizers.append(places.synchronize)
-    fit = Fit(watch)
+    tracer = None
+    if watch.job.plan is not None and watch.job.plan.trace:
+        from outpace.observe.keras.tracing import Tracer
+
+        tracer = Tracer(keras.backend.backend())
+        tracer.install()
+        watch.tracers.append(tracer)
+    fit = Fit(watch, tracer)
     fit.install()
     Loops(watch, fit).install()

@@ -18,6 +18,7 @@ from outpace.observe.keras.execution import Execution
 from outpace.observe.keras.losses import EpochMean
 from outpace.observe.keras.places import tell_place
 from outpace.observe.keras.sizes import Counted, split
+from outpace.observe.keras.tracing import Tracer
 from outpace.patch import around
 from outpace.watcher import Watch
 
@@ -27,10 +28,12 @@ class Fit:
 
     Args:
         watch: told about each training step.
+        tracer: records the operators of a step, where that is planned.
     """
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, tracer: Tracer | None = None) -> None:
         self.watch = watch
+        self.tracer = tracer
         self.backend = keras.backend.backend()
         self.inside = 0
         """Above zero while a train function runs, whose optimizer calls are not a custom loop's."""
@@ -114,6 +117,8 @@ class Fit:
 
         def train_function(*args: Any) -> Any:
             execution, args = self.quietly(self._enter, model, args, counted) or (None, args)
+            if self.tracer is not None:
+                args = self.tracer.called(inner, args, self.backend, model=model)
             self.inside += 1
             seen = taps.Seen()
             try:
@@ -225,6 +230,8 @@ class Fit:
         while self.pending and self.pending[0].settled:
             execution = self.pending.popleft()
             sizes = self._sizes(execution)
+            if self.tracer is not None and self.tracer.on:
+                self.tracer.saw_samples(sizes[0] if sizes else None)
             loss = execution.loss
             if loss is not None and execution.mean is not None:
                 loss = execution.mean.own(loss, sum(size or 0 for size in sizes))

@@ -14,7 +14,7 @@ import msgspec
 
 from outpace import protocol
 from outpace.observe.keras.places import common_id, jax_id
-from outpace.observe.keras.sizes import leading_size
+from outpace.observe.keras.sizes import Counted, leading_size
 from outpace.patch import around
 from outpace.records import Operator, StepMemory
 from outpace.xla.fusion import merged
@@ -35,7 +35,7 @@ class Tracer:
         self.backend = backend
         self.on = False
         self._known: weakref.WeakKeyDictionary[Any, dict[Any, list[Operator]]] = weakref.WeakKeyDictionary()
-        """The operators of a graph, by what it ran on: a large one takes seconds, for each of several steps."""
+        """The operators of a graph, by what it ran on; a large one takes seconds."""
         self._inside = False
         self._reset()
 
@@ -46,6 +46,8 @@ class Tracer:
         self._memory: StepMemory | None = None
         self._device = "cpu"
         self._steps = 1
+        self._trained = 0
+        """Calls of a train function of Keras since the start."""
 
     def install(self) -> None:
         """Stand around the functions that TensorFlow compiles. Idle until `start`."""
@@ -92,6 +94,9 @@ class Tracer:
         """
         if not self.on:
             return args
+        self._trained += 1
+        if self._trained > 1:  # steps are told of later than they happen; one is enough
+            return args
         try:
             self._about(model)
             if backend == "jax":
@@ -129,7 +134,7 @@ class Tracer:
     def _function(self, original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
         import tensorflow
 
-        if not self.on or self._inside or not tensorflow.executing_eagerly():
+        if not self.on or self._inside or self._trained > 1 or not tensorflow.executing_eagerly():
             return original(function, *args, **kwargs)
         self._inside = True
         try:
@@ -187,20 +192,20 @@ class Tracer:
         self._notes.append(f"the operators of {name} are not known ({type(error).__name__}: {first})")
 
 
-class _Kept:
+class _Kept(Counted):
     """An iterator that keeps the shapes of what goes through it."""
 
     def __init__(self, batches: Any, kept: list[Any], tracer: Tracer, abstract: Callable[[Any], Any]) -> None:
-        self._batches = batches
+        super().__init__(batches)
+        self._counts = not isinstance(batches, Counted)
+        if isinstance(batches, Counted):
+            self.sizes = batches.sizes
         self._kept = kept
         self._tracer = tracer
         self._abstract = abstract
 
-    def __iter__(self) -> _Kept:
-        return self
-
     def __next__(self) -> Any:
-        batch = next(self._batches)
+        batch = super().__next__() if self._counts else next(self._batches)
         if not self._kept:
             self._kept.append(self._abstract(batch))
             self._tracer.saw_samples(leading_size(batch))

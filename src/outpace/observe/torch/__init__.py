@@ -61,7 +61,12 @@ def attach(watch: Watch) -> None:
     watch.synchronizers.append(places.synchronize)
     hooks = Hooks(watch, placement)
     hooks.install()
-    if watch.job.plan is not None:
+    plan = watch.job.plan
+    if plan is not None and plan.trace:
         from outpace.observe.torch.tracing import Tracer
 
         watch.tracers.append(Tracer(lambda: hooks.phase))
+    if plan is not None and plan.fake:
+        from outpace.observe.torch import fake
+
+        fake.install()

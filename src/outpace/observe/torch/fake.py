@@ -126,6 +126,7 @@ def install() -> Fakes:
     around(torch.Tensor, "__array__", _numpy)
     around(torch.Tensor, "__format__", _format)
     around(torch, "save", _save)
+    around(torch.Tensor, "__deepcopy__", _deepcopy)
     around(torch.nn.Module, "_apply", _apply)
     installed = Fakes()
     installed.__enter__()
@@ -173,6 +174,22 @@ def _become(tensor: Any, changed: Any) -> None:
     tensor.data = changed
     if isinstance(tensor, FakeTensor) and isinstance(changed, FakeTensor):
         tensor.fake_device = changed.fake_device
+
+
+def _deepcopy(original: Callable[..., Any], tensor: Any, memo: dict[int, Any]) -> Any:
+    """PyTorch 2.13 gives copies of fake tensors a storage that it frees twice: they are cloned instead."""
+    if not isinstance(tensor, FakeTensor):
+        return original(tensor, memo)
+    if id(tensor) not in memo:
+        copied: torch.Tensor = tensor.detach().clone()
+        if isinstance(tensor, torch.nn.Parameter):
+            copied = torch.nn.Parameter(copied, tensor.requires_grad)
+        else:
+            copied.requires_grad_(tensor.requires_grad)
+        if tensor.grad is not None:
+            copied.grad = tensor.grad.detach().clone()
+        memo[id(tensor)] = copied
+    return memo[id(tensor)]
 
 
 def _numpy(original: Callable[..., Any], tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

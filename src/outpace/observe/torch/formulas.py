@@ -105,6 +105,13 @@ def grouped_product(call: Call) -> Counted:
     return _product(first[-2], second[-1], first[-1], batch)
 
 
+def distances(call: Call) -> Counted:
+    """All pairs of rows: a subtraction, a power and a sum per element, as much as a product and a half."""
+    first, second = shape(call["x1"]), shape(call["x2"])
+    pairs = math.prod(first[:-1]) * second[-2]
+    return Counted("reduction", 3 * pairs * first[-1])
+
+
 def _layout(*candidates: torch.Tensor) -> str:
     """``channels_last`` if an operand is stored so; cuDNN and oneDNN then compute in it."""
     for tensor in candidates:
@@ -227,6 +234,7 @@ FORMULAS: dict[str, Formula] = {
         ),
         convolution_backward,
     ),
+    **dict.fromkeys(("aten._cdist_forward", "aten._cdist_backward"), distances),
     "aten.conv_tbc": convolution_over_time,
 }
 """By the name of the operator, without its overload."""

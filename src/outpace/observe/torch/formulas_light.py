@@ -40,7 +40,18 @@ ELEMENTWISE = {
     "_thnn_fused_gru_cell": 5,
     "_thnn_fused_gru_cell_backward": 8,
     "binary_cross_entropy_backward": 5,
-    "upsample_bilinear2d": 8,
+    **dict.fromkeys(("masked_fill", "threshold", "threshold_backward", "abs", "heaviside", "copysign"), 1),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge", "isin", "rsub", "floor_divide", "_prelu_kernel"), 1),
+    **dict.fromkeys(("hardtanh_backward", "hardshrink_backward", "softshrink_backward", "xlogy"), 2),
+    **dict.fromkeys(("hardswish", "hardswish_backward", "hardsigmoid_backward", "glu", "mish"), 3),
+    **dict.fromkeys(("log_sigmoid_forward", "log_sigmoid_backward", "glu_backward", "mish_backward"), 5),
+    **dict.fromkeys(("_prelu_kernel_backward", "rrelu_with_noise_backward", "soft_margin_loss_backward"), 3),
+    **dict.fromkeys(("upsample_linear1d", "upsample_linear1d_backward"), 4),
+    **dict.fromkeys(("_upsample_bilinear2d_aa", "_upsample_bilinear2d_aa_backward"), 8),
+    **dict.fromkeys(("upsample_bicubic2d", "upsample_bicubic2d_backward"), 40),
+    **dict.fromkeys(("upsample_trilinear3d", "upsample_trilinear3d_backward"), 16),
+    **dict.fromkeys(("grid_sampler_2d_backward", "grid_sampler_3d", "grid_sampler_3d_backward"), 24),
+    **dict.fromkeys(("upsample_bilinear2d", "upsample_bilinear2d_backward"), 8),
     "grid_sampler_2d": 12,
 }
 
@@ -64,11 +75,16 @@ COPIES = words("""
     repeat_interleave roll flip constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d
     replication_pad2d im2col pixel_shuffle pixel_unshuffle channel_shuffle _local_scalar_dense
     _pin_memory narrow_copy one_hot _foreach_copy _foreach_zero upsample_nearest1d upsample_nearest2d
-    upsample_nearest3d _pack_padded_sequence
+    upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d
+    _pack_padded_sequence diag_embed block_diag rot90 logspace masked_scatter_backward put
+    reflection_pad3d replication_pad3d _unsafe_index _unsafe_index_put resize_as _chunk_cat _stack
 """)
 
 ADDING_COPIES = words("""
     index_add scatter_add scatter_reduce index_reduce embedding_renorm col2im
+    reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward
+    replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward
+    upsample_nearest1d_backward upsample_nearest2d_backward upsample_nearest3d_backward
 """)
 
 SORTS = words("""

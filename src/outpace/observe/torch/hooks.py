@@ -73,7 +73,11 @@ class Hooks:
         around(torch.amp.GradScaler, "step", self._scaler_step)
         wrapt.register_post_import_hook(self._wrap_compiled_modules, "torch._dynamo.eval_frame")
         wrapt.register_post_import_hook(_keep_compilers_out, "torch._dynamo")
+        self.watch.at_begin.append(self._begins)
         self.watch.before_end.append(self.finish)
+
+    def _begins(self) -> None:
+        self.placed = False
 
     def _believed(self) -> bool:
         """Whether nobody knows the training better: Keras on PyTorch, or the script itself."""
@@ -141,7 +145,8 @@ class Hooks:
             unused = self.current.unused if self.current is not None else None
             self.evaluated = (unused.popleft() if unused else None) or size
             self.part.interrupted = True
-            self.watch.pause()
+            if self._believed():
+                self.watch.pause()
         return inputs if self.placement is not None else None
 
     def _backward(self, original: Callable[..., Any], tensors: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from outpace.observe.torch.memory_traffic import distinct_bytes, storage_key
@@ -26,7 +26,7 @@ class MemoryWatch:
         self._parameters: dict[int, torch.Tensor] = {}
         self._optimizers: dict[int, Any] = {}
         self._gradients = 0
-        self._forward: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._forward: dict[int, tuple[weakref.ref[torch.UntypedStorage], int]] = {}
         self._activations = 0
         self._in_forward = True
         self._hook = register_optimizer_step_pre_hook(self._optimizer)
@@ -62,13 +62,13 @@ class MemoryWatch:
             # a view of what was there before, such as one row of a data set, is nothing new
             if saves or key not in given:
                 storage = tensor.untyped_storage()
-                self._forward[key] = (_weakly(storage), int(storage.nbytes()))
+                self._forward[key] = (weakref.ref(storage), int(storage.nbytes()))
 
     def _alive(self) -> int:
         kept = {
             key: size
             for key, (reference, size) in self._forward.items()
-            if key not in self._parameters and not reference.expired()  # type: ignore[no-untyped-call]
+            if key not in self._parameters and reference() is not None
         }
         return sum(kept.values())
 
@@ -108,7 +108,3 @@ def _gradients(optimizer: Any) -> list[torch.Tensor]:
         for parameter in group["params"]
         if parameter.grad is not None
     ]
-
-
-def _weakly(storage: torch.UntypedStorage) -> StorageWeakRef:
-    return StorageWeakRef(storage)  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mod
 from outpace.observe.torch.memory import MemoryWatch
 from outpace.observe.torch.operators import describe
 from outpace.observe.torch.operators_call import tensors
+from outpace.observe.torch.settings import settings
 from outpace.protocol import Traced
 from outpace.records import Operator, StepMemory
 
@@ -108,6 +109,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             device="meta" if fakes else main,
             operators=operators,
             memory=self._step_memory(),
+            settings=settings(main),
             notes=sorted({*self._notes, *(fakes.notes if fakes else ())}),
         )
 
