@@ -40,7 +40,8 @@ class Tracer:
         self._reset()
 
     def _reset(self) -> None:
-        self._calls: list[tuple[str, Made]] = []
+        self._calls: list[tuple[str, int | None, Made]] = []
+        """What was called, on how many samples as far as its arguments tell, how to get its operators."""
         self._notes: list[str] = []
         self._samples: int | None = None
         self._memory: StepMemory | None = None
@@ -67,11 +68,15 @@ class Tracer:
             return None
         self.on = False
         found: list[Operator] = []
-        for name, make in self._calls:
+        for name, batch, make in self._calls:
             try:
-                found += make()
+                operators = make()
             except Exception as error:
                 self._give_up(name, error)
+                continue
+            found += operators
+            if any(operator.phase == "backward" for operator in operators):
+                self._samples = self._samples or batch
         if not self._calls and not self._notes:
             self._notes.append(NOTHING)
         return protocol.Traced(
@@ -108,14 +113,13 @@ class Tracer:
     def graph_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function of TensorFlow has been called from outside of any graph."""
         batch = leading_size([*args, *kwargs.values()])
-        self._samples = self._samples or batch
 
         def make() -> list[Operator]:
             from outpace.observe.keras.graph_operators import operators_of_graph, shapes_of_inputs
 
             concrete = function.get_concrete_function(*args, **kwargs)
             compiled = bool(getattr(function, "_jit_compile", False))
-            size = self._samples or batch
+            size = batch or self._samples
             if size is None:
                 self._notes.append("the size of the batch is not known; counted as 1")
             shapes = shapes_of_inputs(concrete, args, kwargs)
@@ -125,11 +129,12 @@ class Tracer:
                 known[key] = operators_of_graph(concrete.graph, size, shapes, compiled=compiled)
             return known[key]
 
-        self._calls.append((getattr(function, "__name__", "a function"), make))
+        self._calls.append((getattr(function, "__name__", "a function"), batch, make))
 
-    def saw_samples(self, samples: int | None) -> None:
-        """The step was on this many samples, where only running it told."""
+    def saw_samples(self, samples: int | None, *, steps: int | None = None) -> None:
+        """Where only running it told: a step was on this many samples, and what was called is so many steps."""
         self._samples = samples or self._samples
+        self._steps = steps or self._steps
 
     def _function(self, original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
         import tensorflow
@@ -163,7 +168,7 @@ class Tracer:
                 jaxpr_of(lambda state, data: inner(state, iter([data])), (shapes, kept[0]), {})
             )
 
-        self._calls.append(("the train function", make))
+        self._calls.append(("the train function", None, make))
         self._steps = 1  # of several in one call, only the first will be looked at
         self._memory = self._memory or _memory_of_state(shapes)
         return state, _Kept(batches, kept, self, abstract)
