@@ -132,7 +132,7 @@ class Tracer:
         self._calls.append((getattr(function, "__name__", "a function"), batch, make))
 
     def saw_samples(self, samples: int | None, *, steps: int | None = None) -> None:
-        """Where only running it told: a step was on this many samples, and what was called is so many steps."""
+        """What only running it told: the samples of a step, and how many steps the call was."""
         self._samples = samples or self._samples
         self._steps = steps or self._steps
 
