@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from bench.flops_models import PUBLISHED, counted
 from torch.nn import functional as F
 
+from bench.flops_models import PUBLISHED, counted
 from outpace.observe.torch.tracing import Tracer
 
 

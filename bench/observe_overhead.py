@@ -94,7 +94,7 @@ def main() -> None:
                 images, labels = next(batches)
                 optimizer.zero_grad()
                 loss = torch.nn.functional.cross_entropy(model(images), labels)
-                loss.backward()  # type: ignore[no-untyped-call]
+                loss.backward()
                 optimizer.step()
                 steps += 1
             seconds[observing].append((time.perf_counter() - began) / args.steps)

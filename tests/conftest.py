@@ -10,14 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from outpace.records import Run, read
+from outpace.records import Measurement, Run, read
 
 EXAMPLES = Path(__file__).parent / "examples"
 
 
 @pytest.fixture(autouse=True)
-def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OUTPACE_DATA_DIR", str(tmp_path / "data"))
+def _own_folders(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    monkeypatch.setenv("OUTPACE_DATA_DIR", str(data))
+    shared = tmp_path_factory.getbasetemp().parent / "ceilings"  # measured once, not for each test
+    shared.mkdir(exist_ok=True)
+    data.mkdir()
+    (data / "ceilings").symlink_to(shared)
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # tiny models; several threads on a busy machine only wait
@@ -60,3 +67,20 @@ def observed(cli: Cli, tmp_path: Path) -> Callable[..., tuple[Run, subprocess.Co
         return read(record, Run), done
 
     return train
+
+
+@pytest.fixture
+def measured(cli: Cli, tmp_path: Path) -> Callable[..., Measurement]:
+    """Measures a script (a file of ``examples/`` or source text) on the command line."""
+
+    def measure(script: str, *args: str, options: tuple[str, ...] = (), **env: str) -> Measurement:
+        path = EXAMPLES / script
+        if "\n" in script:
+            path = tmp_path / "script.py"
+            path.write_text(script)
+        record = tmp_path / "measurement.json"
+        done = cli("measure", *options, "--save", record, path, *args, **env)
+        assert done.returncode == 0, done.stderr
+        return read(record, Measurement)
+
+    return measure

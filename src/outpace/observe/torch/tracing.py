@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -37,7 +38,8 @@ class Tracer:
     def start(self) -> None:
         """Record from now on, on this thread."""
         if "torch._dynamo" in sys.modules:  # else nothing can have been compiled
-            self._stance = torch.compiler.set_stance("force_eager")
+            with contextlib.suppress(RuntimeError):  # not within compiled code
+                self._stance = torch.compiler.set_stance("force_eager")
         self._mode = _Recorder(self._phase)
         _enter_below(self._mode)
 
@@ -91,13 +93,13 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._calls.append((operator, timing))
 
     def finish(self) -> Traced:
-        main = next(
-            (timing.place for _, timing in self._calls if timing.place not in ("cpu", "meta", "")), "cpu"
-        )
+        places = list(dict.fromkeys(timing.place for _, timing in self._calls))
+        main = next((place for place in places if place not in ("cpu", "meta", "")), "cpu")
         fakes = _fakes()
-        kind = main.partition(":")[0]
-        if kind in ("cuda", "xpu") and fakes is None:
-            getattr(torch, kind).synchronize()
+        for place in places:
+            kind = place.partition(":")[0]
+            if kind in ("cuda", "xpu") and fakes is None:
+                getattr(torch, kind).synchronize(place)
         operators = _merged(
             [
                 (_placed(operator, timing.place, main), None if fakes else timing.seconds())
@@ -136,30 +138,30 @@ class _Timing:
 
     def __init__(self, args: Any, kwargs: dict[str, Any]) -> None:
         self.place = _place(tensors([*args, *kwargs.values()]))
-        self._start: Any = None
         self._end: Any = None
-        self._event()
+        self._start = self._event()
         self._before = time.perf_counter()
         self._after = self._before
 
-    def _event(self) -> None:
+    def _event(self) -> Any:
+        """What marks this moment on the device, or ``None`` where that cannot be had."""
         kind = self.place.partition(":")[0]
         if kind not in ("cuda", "xpu") or _fakes() is not None:
-            return
+            return None
         backend = getattr(torch, kind)
-        if kind == "cuda" and torch.cuda.is_current_stream_capturing():
-            return
-        event = backend.Event(enable_timing=True)
-        event.record()
-        if self._start is None:
-            self._start = event
-        else:
-            self._end = event
+        try:
+            if kind == "cuda" and torch.cuda.is_current_stream_capturing():
+                return None  # it would become part of the script's graph
+            event = backend.Event(enable_timing=True)
+            event.record(backend.current_stream(self.place))
+        except RuntimeError:
+            return None
+        return event
 
     def end(self, result: Any) -> None:
         self._after = time.perf_counter()
         if self._start is not None:
-            self._event()
+            self._end = self._event()
         elif not self.place:
             self.place = _place(tensors(result))
 

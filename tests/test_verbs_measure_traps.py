@@ -1,0 +1,385 @@
+"""Scripts that fool a stop-watch, and measurements of whole scripts: the report names what is the matter."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from outpace.records import Comparison, Measurement, Trace, read
+
+EXAMPLES = Path(__file__).parent / "examples"
+BRIEFLY = ("--seconds", "1.5")
+
+Measured = Callable[..., Measurement]
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def said(found: Measurement) -> dict[str, str]:
+    return {finding.what: finding.sentence for finding in found.findings}
+
+
+def test_missing_sync(measured: Measured) -> None:
+    found = measured("traps/missing_sync.py", options=BRIEFLY)
+    assert "a clock in the script that does not wait" in said(found)["ahead"]
+    assert found.method.clock == "waited"
+    products = sum(one.flops for one in found.operators if one.kind == "matmul")
+    assert products == 8 * 2 * 512 * 1024 * 1024, "three products forward, five in the gradients"
+
+
+def test_a_compiled_step_is_no_training_step(measured: Measured) -> None:
+    found = measured("traps/compile_step.py", options=BRIEFLY)
+    assert "compilation" in said(found)["compilation"]
+    assert found.first_step_seconds is not None
+    assert found.first_step_seconds > 5 * found.step_seconds.most
+    assert any("before compilation" in note for note in found.notes)
+    assert "launches" not in said(found), (
+        "the calls of the uncompiled model are not those of the compiled one"
+    )
+
+
+def test_partial_batches_are_not_counted_as_full(measured: Measured) -> None:
+    found = measured("traps/partial_batch.py", options=BRIEFLY)
+    assert "(4 instead of 32 samples)" in said(found)["partial batches"]
+    assert found.samples_per_step == 32
+    assert found.samples_per_second is not None
+    full = 32 / found.samples_per_second
+    assert full == pytest.approx(sum(found.window_seconds) / len(found.window_seconds), rel=0.2)
+    assert found.trace is not None
+    assert any(one.inputs[:1] == ((512,),) and (32, 512) in one.inputs for one in found.trace.operators), (
+        "a full batch was traced"
+    )
+
+
+def test_slow_data(measured: Measured) -> None:
+    found = measured("traps/slow_data.py", options=BRIEFLY)
+    assert found.bound_by == "data"
+    assert "the data loading is the limit" in said(found)["data"]
+    assert found.data_seconds is not None
+    assert found.data_seconds > 0.016
+
+
+def test_an_rnn_bound_by_launches(measured: Measured) -> None:
+    found = measured("traps/rnn_launches.py", options=BRIEFLY)
+    assert found.bound_by == "host"
+    assert "operator calls" in said(found)["launches"]
+    assert found.calls is not None
+    assert found.calls > 2000
+
+
+def test_where_nothing_is_wrong_nothing_is_blamed(measured: Measured) -> None:
+    found = measured("traps/heavy_products.py", options=BRIEFLY)
+    assert found.bound_by == "device"
+    assert not {"data", "launches", "ahead", "partial batches"} & said(found).keys()
+    assert found.share_of_limit is not None
+    assert 0.2 < found.share_of_limit <= 1
+    assert found.flops_per_sample == pytest.approx(5 * 2 * 1024 * 1024, rel=0.01)
+
+
+LOOP = """
+import torch, sys
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
+optimizer = torch.optim.Adam(model.parameters())
+rows, labels = torch.randn(64, 256), torch.randint(0, 10, (64,))
+try:
+    for step in range({steps}):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(rows), labels)
+        loss.backward()
+        optimizer.step()
+        {body}
+finally:
+    print("CLEANED UP", flush=True)
+print("THE END")
+"""
+
+
+def loop(steps: int = 100_000, body: str = "pass") -> str:
+    return LOOP.format(steps=steps, body=body)
+
+
+def test_the_script_is_stopped_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(loop())
+    done = cli("measure", "--steps", "50", script)
+    assert done.returncode == 0, done.stderr
+    assert "CLEANED UP" in done.stdout
+    assert "THE END" not in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_so_many_steps_as_asked_for(measured: Measured) -> None:
+    found = measured(loop(), options=("--steps", "50"))
+    assert found.method.steps in (49, 50, 51)
+    assert found.memory is not None
+    assert found.memory.parameters_bytes == 4 * (256 * 256 + 256 + 2560 + 10)
+    assert found.memory.optimizer_state_bytes == pytest.approx(2 * found.memory.parameters_bytes, rel=0.01)
+
+
+def test_a_script_that_swallows_everything_is_stopped(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        loop().replace("        optimizer.step()\n", "        try: optimizer.step()\n        except: pass\n")
+    )
+    done = cli("measure", "--json", "--steps", "20", script)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["record"] == "measurement"
+
+
+def test_a_script_that_never_ends_after_it_is_stopped_is_killed(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,)).start()\n" + loop()
+    )
+    began = time.monotonic()
+    done = cli("measure", "--json", "--steps", "20", script)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 120
+
+
+def test_a_script_too_short_to_be_steady_says_so(measured: Measured) -> None:
+    found = measured(loop(steps=40))
+    assert "unsteady" in said(found)
+    assert found.trace is not None, "traced in a run of its own"
+
+
+def test_evaluations_stand_apart(measured: Measured) -> None:
+    evaluate = "\n        ".join(
+        [
+            "if step % 20 == 19:",
+            "    model.eval()",
+            "    with torch.no_grad(): import time; model(rows); time.sleep(0.1)",
+            "    model.train()",
+        ]
+    )
+    found = measured(loop(body=evaluate), options=BRIEFLY)
+    assert found.step_seconds.median < 0.05
+    assert found.step_seconds.most < 0.1, "no window holds an evaluation"
+
+
+def test_a_teacher_in_each_step_belongs_to_the_step(measured: Measured) -> None:
+    script = loop().replace(
+        "        optimizer.zero_grad()\n",
+        "        optimizer.zero_grad()\n        with torch.no_grad(): teacher(rows)\n",
+    )
+    script = script.replace(
+        "try:\n    for", "import copy; teacher = copy.deepcopy(model).eval()\ntry:\n    for"
+    )
+    found = measured(script, options=BRIEFLY)
+    assert found.method.settled
+    assert found.trace is not None
+    assert sum(one.count for one in found.trace.operators if one.name == "aten.addmm") == 4
+
+
+def test_a_loss_that_is_not_finite_is_told(measured: Measured) -> None:
+    found = measured(
+        loop(body="model[0].weight.data[0, 0] = float('nan') if step > 200 else 0"), options=BRIEFLY
+    )
+    assert "not finite" in said(found)["loss"]
+    assert found.nonfinite_losses > 0
+
+
+def test_failing_scripts_fail_the_measurement_and_write_nothing(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(loop(body="1 / 0 if step == 30 else 0"))
+    done = cli("measure", "--save", tmp_path / "m.json", script)
+    assert done.returncode == 1
+    assert "error: train.py: ZeroDivisionError" in done.stderr
+    assert not (tmp_path / "m.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--steps", "0"], "at least one step"),
+        (["--seconds", "-1"], "above zero"),
+        (["--seconds", "nan"], "above zero"),
+        (["--steps", "5", "--seconds", "5"], "give one of them"),
+        (["--ceilings", "guessed"], "one of datasheet, measured"),
+        (["--versus", ""], "names nothing else"),
+        (["--versus", "--device"], "not understood"),
+        (["--versus", "'"], "cannot be read"),
+        (["--versus", "cnn", "--repeat", "1"], "--repeat 3, or more"),
+        (["--device", "tpu"], "unknown device"),
+    ],
+)
+def test_wrong_requests_are_refused_before_anything_runs(cli: Cli, options: list[str], what: str) -> None:
+    done = cli("measure", *options, "cnn")
+    assert done.returncode == 2, done.stderr
+    assert what in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_ends_it_without_a_record(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(loop(body="print('step', flush=True)"))
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "outpace",
+            "measure",
+            "--seconds",
+            "60",
+            "--save",
+            tmp_path / "m.json",
+            script,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {},
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in told
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_versus_measures_in_turns(cli: Cli, tmp_path: Path) -> None:
+    small, large = tmp_path / "small.py", tmp_path / "large.py"
+    small.write_text(loop())
+    large.write_text(loop().replace("nn.Linear(256, 256)", "nn.Linear(256, 256), nn.Linear(256, 256)"))
+    large.write_text(large.read_text().replace("nn.ReLU()", "*[nn.Linear(256, 256) for _ in range(20)]"))
+    saved = tmp_path / "c.json"
+    done = cli("measure", "--steps", "60", "--repeat", "3", "--save", saved, "--versus", large, small)
+    assert done.returncode == 0, done.stderr
+    found = read(saved, Comparison)
+    assert found.verdict == "slower"
+    assert found.ratio.high < 1
+    assert found.pairs == 3
+    assert len(found.measurements) == 6
+    assert "B is slower" in done.stdout
+
+
+def test_compare_reads_two_measurements(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(loop())
+    for name in ("a.json", "b.json"):
+        assert cli("measure", "--steps", "60", "--save", tmp_path / name, script).returncode == 0
+    done = cli("compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ratio"]["low"] <= found["ratio"]["median"] <= found["ratio"]["high"]
+    assert "spread between processes" in found["notes"][0]
+    (tmp_path / "b.json").write_text("{")
+    done = cli("compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert done.returncode == 1
+    assert "is not a measurement record" in done.stderr
+
+
+def test_a_trace_needs_no_framework_to_be_read(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(loop())
+    real, fake = tmp_path / "real.json", tmp_path / "fake.json"
+    assert cli("trace", "--save", real, script).returncode == 0
+    done = cli("trace", "--fake", "--save", fake, script)
+    assert done.returncode == 0, done.stderr
+    code = (
+        "import sys, pathlib; from outpace.records import Trace, read\n"
+        "found = read(pathlib.Path(sys.argv[1]), Trace); print(len(found.operators))\n"
+        "assert not {'torch', 'numpy', 'jax', 'tensorflow'} & set(sys.modules)"
+    )
+    read_back = subprocess.run([sys.executable, "-c", code, real], capture_output=True, text=True, check=True)
+    assert int(read_back.stdout) > 10
+    on_cpu, on_shapes = read(real, Trace), read(fake, Trace)
+    assert on_shapes.device == "meta"
+    assert totals(on_cpu) == totals(on_shapes)
+
+
+def totals(trace: Trace) -> dict[tuple[str, str], int]:
+    found: dict[tuple[str, str], int] = {}
+    for one in trace.operators:
+        if one.kind in ("matmul", "convolution", "attention", "rnn"):
+            found[one.kind, one.phase] = found.get((one.kind, one.phase), 0) + one.flops * one.count
+    return found
+
+
+def test_where_shapes_are_not_enough_a_real_step_is_traced(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(loop(body="rows[rows[:, 0] > 0].sum()"))
+    done = cli("trace", "--fake", "--json", script)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["device"] == "cpu"
+    assert any("a real step was traced" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize(
+    "name", ["lenet.py", "gan.py", "accumulation.py", "lightning_script.py", "jax_loop.py"]
+)
+def test_example_scripts_can_be_traced(cli: Cli, name: str) -> None:
+    done = cli("trace", "--json", EXAMPLES / name)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert {one["phase"] for one in found["operators"]} >= {"forward", "backward"}
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
+def test_keras_on_each_back_end(measured: Measured, backend: str) -> None:
+    found = measured("keras_fit.py", KERAS_BACKEND=backend)
+    assert found.trace is not None
+    assert found.trace.framework.endswith(backend)
+    assert found.flops_per_sample
+
+
+IN_PROCESS = """
+import torch, outpace
+from torch import nn
+model = nn.Linear(64, 64)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+rows = torch.randn(32, 64)
+def train(steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = model(rows).square().mean()
+        loss.backward()
+        optimizer.step()
+train(3)
+for _ in range(2):
+    with outpace.watch() as watch:
+        train(3000)
+    found = watch.measurement
+    assert found.method.settled and found.device == "cpu" and found.samples_per_step == 32, found
+    assert found.flops_per_sample == 2 * 2 * 64 * 64 or found.flops_per_sample > 2 * 2 * 64 * 64
+train(3)
+try:
+    with outpace.watch():
+        pass
+except outpace.errors.OutpaceError as error:
+    print(error.what)
+try:
+    with outpace.watch():
+        1 / 0
+except ZeroDivisionError:
+    print("raised as it is")
+with outpace.watch() as watch:
+    train(100)
+    try:
+        with outpace.watch():
+            pass
+    except outpace.errors.OutpaceError as error:
+        print(error.what)
+"""
+
+
+def test_a_program_of_ones_own_is_watched(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", IN_PROCESS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "no training step was seen inside outpace.watch()",
+        "raised as it is",
+        "this training is being watched already",
+    ]
