@@ -20,6 +20,8 @@ from outpace import flops
 from outpace.observe.jax import calls, tracing
 from outpace.observe.jax.tracing import Tracer
 from outpace.protocol import Traced
+from outpace.records.trace import KINDS
+from outpace.xla import calls as xla_calls
 
 EXAMPLES = Path(__file__).parent / "examples"
 
@@ -222,16 +224,16 @@ def test_steps_of_another_framework_are_not_ours() -> None:
 
 def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NVIDIA_TF32_OVERRIDE", raising=False)
-    assert tracing.settings()["matmul_fp32"] == "tf32"
+    assert xla_calls.settings()["matmul_fp32"] == "tf32"
     with jax.default_matmul_precision("highest"):
-        assert tracing.settings() == {"matmul_fp32": "fp32", "convolution_fp32": "fp32"}
+        assert xla_calls.settings() == {"matmul_fp32": "fp32", "convolution_fp32": "fp32"}
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
-    assert tracing.settings()["matmul_fp32"] == "fp32"
+    assert xla_calls.settings()["matmul_fp32"] == "fp32"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("script", "backend"), [("jax_loop.py", "jax"), ("jax_stateless.py", "jax")])
-def test_examples_train_the_same_under_the_proxy(script: str, backend: str) -> None:
+@pytest.mark.parametrize("script", ["jax_loop.py", "jax_stateless.py"])
+def test_examples_train_the_same_under_the_proxy(script: str) -> None:
     code = (
         "import runpy, sys; from outpace.observe.jax.tracing import Tracer\n"
         "tracer = Tracer(); tracer.install(); tracer.start()\n"
@@ -241,9 +243,10 @@ def test_examples_train_the_same_under_the_proxy(script: str, backend: str) -> N
     run = functools.partial(subprocess.run, capture_output=True, text=True, check=True)
     import os
 
-    env = os.environ | {"KERAS_BACKEND": backend}
+    env = os.environ | {"KERAS_BACKEND": "jax"}
     alone = run([sys.executable, str(EXAMPLES / script)], env=env).stdout
     ours = run([sys.executable, "-c", code, str(EXAMPLES / script)], env=env).stdout
     *told, kinds = ours.splitlines()
     assert told == alone.splitlines()
-    assert kinds == "KINDS elementwise matmul optimizer reduction"
+    assert kinds.split()[0] == "KINDS"
+    assert {"matmul", "optimizer", "reduction"} <= set(kinds.split()) <= {"KINDS", *KINDS}

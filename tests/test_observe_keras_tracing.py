@@ -9,7 +9,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from outpace import flops
@@ -48,15 +51,16 @@ def data(shape, out, whole=False):
 
 
 def train(backend: str, code: str, **env: str) -> list[Traced]:
-    import msgspec
-
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", AROUND.format(batch=BATCH) + code],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"KERAS_BACKEND": backend} | env,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "script.py"  # TensorFlow reads the source of what it compiles
+        script.write_text(AROUND.format(batch=BATCH) + code)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", str(script)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ | {"KERAS_BACKEND": backend} | env,
+        )
     assert done.returncode == 0, done.stderr
     lines = [line.partition(" ")[2] for line in done.stdout.splitlines() if line.startswith("TRACED")]
     return [msgspec.convert(json.loads(line) | {"event": "traced"}, Traced) for line in lines]
@@ -231,6 +235,33 @@ def test_a_loop_of_tensorflow() -> None:
         assert total(traced, "backward") == dense(4, 3, batch) + 2 * dense(3, 2, batch)
         assert {one.phase for one in traced.operators} == {"forward", "backward", "optimizer"}
         assert traced.notes == []
+
+
+SEVERAL = """
+batches = iter(tf.data.Dataset.from_tensor_slices(data((4,), (2,))).batch(4, drop_remainder=True).repeat())
+
+@tf.function
+def four_steps(iterator):
+    for _ in tf.range(4):
+        rows, wanted = next(iterator)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(rows, training=True) - wanted) ** 2)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+tracer.start()
+four_steps(batches)
+tracer.saw_samples(4, steps=4)
+print("TRACED", protocol.encode(tracer.stop()).decode())
+"""
+
+
+@pytest.mark.slow
+def test_a_graph_of_several_steps() -> None:
+    traced = train("tensorflow", LOOP + SEVERAL)[-1]
+    assert traced.samples == 4
+    assert total(traced, "forward") == dense(4, 3, 4) + dense(3, 2, 4)
+    assert total(traced, "backward") == dense(4, 3, 4) + 2 * dense(3, 2, 4)
 
 
 @pytest.mark.slow

@@ -207,6 +207,15 @@ def test_a_reduction_computes_what_it_sums() -> None:
     assert (kernel.bytes_read, kernel.bytes_written) == (8000, 4)
 
 
+def test_scalars_are_computed_where_they_are_used() -> None:
+    def scaled(x: Any, n: Any) -> Any:
+        return x * jnp.sqrt(1 - 0.9**n) / jnp.sqrt((x**2).sum())
+
+    found = operators(scaled, spatial(100), jnp.float32(3))
+    assert sorted(operator.kind for operator in found) == ["elementwise", "reduction"]
+    assert sum(operator.bytes_written for operator in found) == 4 + 400
+
+
 def test_views_and_what_nobody_reads_cost_nothing() -> None:
     def views(x: Any) -> Any:
         _ = jnp.exp(x) @ x

@@ -5,12 +5,13 @@ only what is used outside of it is written. The rule here is simple on purpose:
 
 - Elementwise operators of one phase that feed each other are one kernel, if no other operator lies on any way
   between them: all of them have the same number of other operators (matrix products, convolutions,
-  reductions, loops …) above them on the longest way from the inputs.
+  reductions, loops …) above them on the longest way from the inputs. One whose result is only used further
+  down is computed there.
 - A reduction joins the kernel of the elementwise operators that feed it, and what reads its result is behind.
 - Products, convolutions, gathers, sorts, loops are kernels of their own: their inputs are in memory before,
   their results after. Biases and activations behind them are elementwise kernels, which a library may save.
 - Views (reshape, broadcast, transpose, slice) are no kernel: reading one reads the array behind it, once.
-- What nobody reads is not computed.
+- What nobody reads is not computed, and scalars made of scalars are computed where they are used.
 
 See https://openxla.org/xla/hlo_to_thunks and the fusion passes of XLA for what really happens.
 """
@@ -41,12 +42,15 @@ def operators(nodes: list[Node], results: list[Value], *, fuse: bool = True) -> 
                 used.setdefault(value.root, set()).add(index)
     found: list[Operator] = []
     for index, group in enumerate(groups):
+        if all(node.fusible and _scalar(node) for node in group):
+            continue
         if group[0].children is not None:
             found += group[0].children
         elif len(group) == 1 and (not group[0].fusible or group[0].bytes_read is not None):
             found.append(_alone(group[0]))
         else:
-            found.append(_kernel(group, {value for value, users in used.items() if users - {index}}))
+            outputs = [output for node in group for output in node.outputs]
+            found.append(_kernel(group, [output for output in outputs if used.get(output, set()) - {index}]))
     return merged(found)
 
 
@@ -80,10 +84,14 @@ def _alive(nodes: list[Node], results: list[Value]) -> list[Node]:
     return alive[::-1]
 
 
+def _scalar(node: Node) -> bool:
+    return all(value.size <= 1 for value in node.inputs + node.outputs)
+
+
 def _groups(nodes: list[Node]) -> list[list[Node]]:
     """The nodes of each kernel."""
-    maker: dict[Value, Node] = {}
-    behind: dict[Node, int] = {}
+    feeds = _feeds(nodes)
+    behind = _depths(nodes, feeds)
     leader: dict[Node, Node] = {node: node for node in nodes}
 
     def lead(node: Node) -> Node:
@@ -93,18 +101,36 @@ def _groups(nodes: list[Node]) -> list[list[Node]]:
         return node
 
     for node in nodes:
-        feeds = [maker[root] for value in node.inputs if (root := value.root) in maker]
-        behind[node] = max((behind[feed] + (not feed.fusible) for feed in feeds), default=0)
         if node.fusible or node.absorbs:
-            for feed in feeds:
+            for feed in feeds[node]:
                 if feed.fusible and behind[feed] == behind[node] and feed.phase == node.phase:
                     leader[lead(feed)] = lead(node)
-        for output in node.outputs:
-            maker[output] = node
     groups: dict[Node, list[Node]] = {}
     for node in nodes:
         groups.setdefault(lead(node), []).append(node)
     return list(groups.values())
+
+
+def _feeds(nodes: list[Node]) -> dict[Node, list[Node]]:
+    """The nodes that make the inputs of each."""
+    maker = {output: node for node in nodes for output in node.outputs}
+    return {node: [maker[root] for value in node.inputs if (root := value.root) in maker] for node in nodes}
+
+
+def _depths(nodes: list[Node], feeds: dict[Node, list[Node]]) -> dict[Node, int]:
+    """How many other operators lie above each one; what is only used further down counts as being there."""
+    behind: dict[Node, int] = {}
+    users: dict[Node, list[Node]] = {node: [] for node in nodes}
+    for node in nodes:
+        behind[node] = max((behind[feed] + (not feed.fusible) for feed in feeds[node]), default=0)
+        for feed in feeds[node]:
+            users[feed].append(node)
+    for node in reversed(nodes):
+        fuse = [user for user in users[node] if (user.fusible or user.absorbs) and user.phase == node.phase]
+        depths = {behind[user] for user in fuse}
+        if node.fusible and len(fuse) == len(users[node]) and len(depths) == 1:
+            behind[node] = depths.pop()
+    return behind
 
 
 def _alone(node: Node) -> Operator:
@@ -125,12 +151,10 @@ def _alone(node: Node) -> Operator:
     )
 
 
-def _kernel(group: list[Node], used_outside: set[Value]) -> Operator:
+def _kernel(group: list[Node], written: list[Value]) -> Operator:
     """Elementwise operators, and reductions fed by them, in one kernel."""
     made = {output for node in group for output in node.outputs}
     read = reads([value for node in group for value in node.inputs if value.root not in made])
-    written = [value for value in made if value in used_outside]
-    written = [output for node in group for output in node.outputs if output in written]
     names = list(dict.fromkeys(node.name for node in group))
     largest = max(
         group, key=lambda node: max((value.bytes for value in node.inputs + node.outputs), default=0)

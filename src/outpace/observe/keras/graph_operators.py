@@ -2,8 +2,7 @@
 
 What stands below ``gradient_tape/`` or ``gradients/`` is the backward pass. Of the rest, what is computed
 from its results is the optimizer's, and all else forward. Each operator is a kernel, except in functions that
-XLA compiles, where elementwise neighbours are one. Scalars and sizes, which TensorFlow keeps on the host or
-computes once, are left out.
+XLA compiles, where elementwise neighbours are one. Sizes, which the host computes, are left out.
 """
 
 from __future__ import annotations
@@ -269,11 +268,9 @@ def _cost(found: list[Operator]) -> tuple[int, int]:
 
 
 def _on_host(inputs: list[Value], outputs: list[Value]) -> bool:
-    """Whether it makes sizes, or scalars of scalars."""
+    """Whether it makes sizes of sizes."""
     made = [output for output in outputs if output.itemsize]
-    if all(map(_small, made)):
-        return all(value.size <= HOST_ELEMENTS for value in inputs)
-    return all(value.size <= 1 for value in inputs + made)
+    return all(map(_small, made)) and all(value.size <= HOST_ELEMENTS for value in inputs)
 
 
 def _small(value: Value) -> bool:

@@ -53,8 +53,10 @@ class Shapes:
     def _built(self, operation: Any) -> Any:
         try:
             inputs = [self._copies[tensor.name] for tensor in operation.inputs]
+            # The public one looks at its own signature each time, which takes as long as all the rest.
+            build = getattr(self._graph, "_create_op_internal", self._graph.create_op)
             with self._graph.as_default():
-                return self._graph.create_op(
+                return build(
                     operation.type,
                     inputs,
                     [tensor.dtype for tensor in operation.outputs],

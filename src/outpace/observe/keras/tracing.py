@@ -6,6 +6,7 @@ of PyTorch records.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import msgspec
 
 from outpace import protocol
 from outpace.observe.keras.places import common_id, jax_id
-from outpace.observe.keras.sizes import leading_size
+from outpace.observe.keras.sizes import Counted, leading_size
 from outpace.patch import around
 from outpace.records import Operator, StepMemory
 from outpace.xla.fusion import merged
@@ -33,13 +34,19 @@ class Tracer:
     def __init__(self, backend: str) -> None:
         self.backend = backend
         self.on = False
-        self._calls: list[tuple[str, Made]] = []
+        self._known: weakref.WeakKeyDictionary[Any, dict[Any, list[Operator]]] = weakref.WeakKeyDictionary()
+        """The operators of a graph, by what it ran on; a large one takes seconds."""
+        self._inside = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._calls: list[tuple[str, int | None, Made]] = []
+        """What was called, on how many samples as far as its arguments tell, how to get its operators."""
         self._notes: list[str] = []
         self._samples: int | None = None
         self._memory: StepMemory | None = None
         self._device = "cpu"
         self._steps = 1
-        self._inside = False
         self._trained = 0
         """Calls of a train function of Keras since the start."""
 
@@ -52,7 +59,7 @@ class Tracer:
 
     def start(self) -> None:
         """A step begins."""
-        self.__init__(self.backend)  # type: ignore[misc]
+        self._reset()
         self.on = self.backend != "torch"
 
     def stop(self) -> protocol.Traced | None:
@@ -61,11 +68,15 @@ class Tracer:
             return None
         self.on = False
         found: list[Operator] = []
-        for name, make in self._calls:
+        for name, batch, make in self._calls:
             try:
-                found += make()
+                operators = make()
             except Exception as error:
                 self._give_up(name, error)
+                continue
+            found += operators
+            if any(operator.phase == "backward" for operator in operators):
+                self._samples = self._samples or batch
         if not self._calls and not self._notes:
             self._notes.append(NOTHING)
         return protocol.Traced(
@@ -102,24 +113,28 @@ class Tracer:
     def graph_called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A function of TensorFlow has been called from outside of any graph."""
         batch = leading_size([*args, *kwargs.values()])
-        self._samples = self._samples or batch
 
         def make() -> list[Operator]:
             from outpace.observe.keras.graph_operators import operators_of_graph, shapes_of_inputs
 
             concrete = function.get_concrete_function(*args, **kwargs)
             compiled = bool(getattr(function, "_jit_compile", False))
-            size = self._samples or batch
+            size = batch or self._samples
             if size is None:
                 self._notes.append("the size of the batch is not known; counted as 1")
             shapes = shapes_of_inputs(concrete, args, kwargs)
-            return operators_of_graph(concrete.graph, size, shapes, compiled=compiled)
+            known = self._known.setdefault(concrete.graph, {})
+            key = (size, None if shapes is None else tuple(shapes))
+            if key not in known:
+                known[key] = operators_of_graph(concrete.graph, size, shapes, compiled=compiled)
+            return known[key]
 
-        self._calls.append((getattr(function, "__name__", "a function"), make))
+        self._calls.append((getattr(function, "__name__", "a function"), batch, make))
 
-    def saw_samples(self, samples: int | None) -> None:
-        """The step was on this many samples, where only running it told."""
+    def saw_samples(self, samples: int | None, *, steps: int | None = None) -> None:
+        """What only running it told: the samples of a step, and how many steps the call was."""
         self._samples = samples or self._samples
+        self._steps = steps or self._steps
 
     def _function(self, original: Callable[..., Any], function: Any, *args: Any, **kwargs: Any) -> Any:
         import tensorflow
@@ -153,7 +168,7 @@ class Tracer:
                 jaxpr_of(lambda state, data: inner(state, iter([data])), (shapes, kept[0]), {})
             )
 
-        self._calls.append(("the train function", make))
+        self._calls.append(("the train function", None, make))
         self._steps = 1  # of several in one call, only the first will be looked at
         self._memory = self._memory or _memory_of_state(shapes)
         return state, _Kept(batches, kept, self, abstract)
@@ -182,20 +197,20 @@ class Tracer:
         self._notes.append(f"the operators of {name} are not known ({type(error).__name__}: {first})")
 
 
-class _Kept:
+class _Kept(Counted):
     """An iterator that keeps the shapes of what goes through it."""
 
     def __init__(self, batches: Any, kept: list[Any], tracer: Tracer, abstract: Callable[[Any], Any]) -> None:
-        self._batches = batches
+        super().__init__(batches)
+        self._counts = not isinstance(batches, Counted)
+        if isinstance(batches, Counted):
+            self.sizes = batches.sizes
         self._kept = kept
         self._tracer = tracer
         self._abstract = abstract
 
-    def __iter__(self) -> _Kept:
-        return self
-
     def __next__(self) -> Any:
-        batch = next(self._batches)
+        batch = super().__next__() if self._counts else next(self._batches)
         if not self._kept:
             self._kept.append(self._abstract(batch))
             self._tracer.saw_samples(leading_size(batch))
