@@ -12,6 +12,10 @@ from typing import Protocol
 from outpace import protocol, stats
 
 WINDOW_SECONDS = 0.1
+#: Each wait costs what host and device would have done side by side, a step at most; so where the device
+#: computes behind the host, a window that counts has so many steps, or takes a second.
+STEPS_IN_WINDOW = 20
+LONGEST_WINDOW_SECONDS = 1.0
 LONGEST_WARM_UP_SECONDS = 60.0
 #: Without a length that was asked for: (at least, at most), and between them until the pace is known well.
 CPU_SECONDS = (3.0, 10.0)
@@ -74,6 +78,8 @@ class Course:
         self._measured_from = 0.0
         self._seen = 0
         self._pauses = 0
+        """Steps before which there was one."""
+        self._paused_before = -1
         self._paused = False
         self._since_pause = 0
         """Steps that were told of since."""
@@ -95,10 +101,13 @@ class Course:
 
     def pause(self) -> None:
         """Something other than training begins, such as an evaluation; what it is shows at the next step."""
+        if self._paused_before == self._seen:
+            return
+        self._paused_before = self._seen
+        self._pauses += 1
         if self._paused or self._part_of_each_step():
             return
-        self._pauses += 1
-        self._paused = True
+        self._paused, self._since_pause = True, 0
         if self.phase in ("warming", "measuring") and self.plan.measure and self._steps:
             self._edge()
 
@@ -113,6 +122,7 @@ class Course:
         if (self._paused or interrupted) and not self._part_of_each_step():
             self._resume(interrupted=interrupted)
         else:
+            self._paused = False
             self._steps += 1
             self._act()
 
@@ -120,7 +130,7 @@ class Course:
         """The interrupted step is told of itself, or one later; if not, there was nothing."""
         self._since_pause += 1
         if interrupted or self._since_pause > 2:
-            self._paused, self._since_pause = False, 0
+            self._paused = False
             self._edge(opens=True)
 
     def _part_of_each_step(self) -> bool:
@@ -179,7 +189,10 @@ class Course:
         if self._edge_at is None:
             return True
         expected = self._steps * self._latest_pace
-        return max(self.ground.now() - self._edge_at, expected) >= WINDOW_SECONDS
+        seconds = max(self.ground.now() - self._edge_at, expected)
+        short = self.ground.on_cpu or self.phase != "measuring"
+        many = short or self._steps >= STEPS_IN_WINDOW or seconds >= LONGEST_WINDOW_SECONDS
+        return many and seconds >= WINDOW_SECONDS
 
     def _edge(self, *, opens: bool = False) -> None:
         before = self.ground.now()
