@@ -265,7 +265,8 @@ def _why_far(operator: Operator, limit: Limit) -> str:
 def _narrowest(operator: Operator) -> tuple[int, str]:
     """The smallest side of the product that *operator* is, and what it counts."""
     if operator.kind == "convolution":
-        channels = {shape[1] for shape in operator.inputs if len(shape) > 2}
+        axis = -1 if operator.attributes.get("channels_last") else 1
+        channels = {shape[axis] for shape in operator.inputs if len(shape) > 2}
         return min(channels, default=32), "channels"
     sides = [size for shape in operator.inputs for size in shape[-2:]]
     return min(sides, default=32), "rows or columns"
