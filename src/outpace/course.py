@@ -26,6 +26,8 @@ FEWEST_WINDOWS = 5
 #: Steps are traced three times, for one of a full batch and for the times of operators; heavy ones once.
 TRACES = 3
 STEPS_TO_RECOVER = 2
+#: Waited for one by one: of a short script on a device far behind the host, nothing else may be known.
+FIRST_STEPS = 3
 #: Several steps in one execution are reported at once, and nothing happens between them.
 MOST_TRIES = 100
 HEAVY_STEP_SECONDS = 1.0
@@ -143,7 +145,7 @@ class Course:
             self._start_trace()
 
     def _warm(self) -> None:
-        if not self._window_full():
+        if self._seen > FIRST_STEPS and not self._window_full():
             return
         self._edge()
         settled = stats.settled(self._paces)
