@@ -135,7 +135,7 @@ def against_limits(
         ceilings, missing = None, "the device that trains could not be seen"
         if device is not None:
             ceilings, reason = ceilings_of(
-                device, *trainer(collector), measured=measured_ceilings, again=again
+                device, *trainer(collector), measured=measured_ceilings, again=again, asked=run.device_asked
             )
             missing = reason or missing
         return measured.of_run(
