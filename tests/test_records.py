@@ -12,8 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outpace import comparison
 from outpace.errors import OutpaceError
-from outpace.records import Host, Run, check_writable, read, to_json, write_atomically
+from outpace.records import (
+    Ceilings,
+    Finding,
+    Host,
+    Measurement,
+    Operator,
+    OperatorShare,
+    Run,
+    StepMemory,
+    StepSeconds,
+    Trace,
+    check_writable,
+    read,
+    to_json,
+    write_atomically,
+)
+from tests.measurements import CEILINGS, measurement, span
 
 HOST = Host(name="here", system="Linux", cpu="a CPU", cores=2.0)
 
@@ -123,3 +140,133 @@ def test_a_really_full_device_is_said() -> None:
         pytest.skip("this system has no /dev/full")
     with pytest.raises(OutpaceError, match="could not write"):
         write_atomically(Path("/dev/full/record.json"), b"new")
+
+
+OPERATOR = Operator(
+    kind="convolution",
+    name="aten.convolution",
+    phase="forward",
+    dtype="fp32",
+    inputs=((8, 3, 32, 32), (16, 3, 3, 3)),
+    flops=2**40,
+    seconds=0.25,
+    attributes={"groups": 2, "stride": (1, 1), "causal": True, "layout": "nhwc"},
+)
+TRACE = Trace(
+    outpace="1",
+    target="t",
+    script="s",
+    args=["-a"],
+    framework="torch",
+    host=HOST,
+    device="cpu",
+    samples=8,
+    operators=[OPERATOR, OPERATOR],
+    memory=StepMemory(parameters_bytes=7),
+    settings={"matmul_fp32": "tf32"},
+    notes=["a"],
+)
+MEASUREMENT = measurement(
+    trace=TRACE,
+    memory=StepMemory(activations_bytes=3),
+    findings=[Finding(what="data", sentence="waits")],
+    repeated=[span(0.01)],
+    throttled={"temperature": 0.25},
+    operators=[
+        OperatorShare(
+            kind="matmul",
+            name="aten.mm",
+            phase="backward",
+            dtype="bf16",
+            inputs=((2, 3),),
+            limit_seconds=0.001,
+            limited_by="memory",
+            sentence="so",
+        )
+    ],
+)
+COMPARISON = comparison.apart(MEASUREMENT, measurement(0.02), names=("a", "b"))
+SAVED: list[msgspec.Struct] = [TRACE, MEASUREMENT, COMPARISON, CEILINGS]
+by_kind = pytest.mark.parametrize("record", SAVED, ids=lambda record: type(record).__name__.lower())
+
+
+@by_kind
+def test_every_kind_comes_back_as_it_was(record: msgspec.Struct, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    write_atomically(file, to_json(record))
+    assert read(file, type(record)) == record
+    kind = json.loads(file.read_bytes())
+    assert (kind["record"], kind["version"]) == (type(record).__name__.lower(), 1)
+
+
+@given(
+    st.builds(
+        Ceilings,
+        device=st.text(max_size=9),
+        source=st.text(max_size=9),
+        measured=st.booleans(),
+        matrix_flops_per_second=st.dictionaries(st.text(max_size=4), finite, max_size=4),
+        bandwidths=st.lists(st.tuples(st.integers(0, 2**40), finite), max_size=4),
+        cache_bytes=st.none() | st.integers(0, 2**40),
+        launch_seconds=st.none() | finite,
+    )
+)
+def test_any_ceilings_come_back(ceilings: Ceilings) -> None:
+    assert msgspec.json.decode(to_json(ceilings), type=Ceilings) == ceilings
+
+
+@given(finite, finite, st.lists(finite, max_size=5), st.none() | finite, st.dictionaries(st.text(), finite))
+def test_any_measurement_comes_back(
+    low: float, high: float, window_seconds: list[float], joules: float | None, throttled: dict[str, float]
+) -> None:
+    record = msgspec.structs.replace(
+        MEASUREMENT,
+        step_seconds=StepSeconds(median=0.0, low=low, high=high, least=low, most=high),
+        window_seconds=window_seconds,
+        joules_per_sample=joules,
+        throttled=throttled,
+    )
+    assert msgspec.json.decode(to_json(record), type=Measurement) == record
+
+
+@by_kind
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
+def test_a_damaged_file_of_any_kind_is_refused(record: msgspec.Struct, share: float, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    content = to_json(record).rstrip()
+    file.write_bytes(content[: int(share * len(content))])
+    kind = type(record).__name__.lower()
+    with pytest.raises(OutpaceError, match=rf"record\.json is not a {kind} record"):
+        read(file, type(record))
+
+
+@by_kind
+def test_a_file_of_another_kind_is_refused(record: msgspec.Struct, tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    for other in SAVED:
+        if type(other) is not type(record):
+            file.write_bytes(to_json(other))
+            with pytest.raises(OutpaceError, match="is not a") as refused:
+                read(file, type(record))
+            assert refused.value.hint
+
+
+@by_kind
+@pytest.mark.parametrize("with_fields_we_know", [True, False])
+def test_a_file_of_a_newer_outpace_is_refused_as_newer(
+    record: msgspec.Struct, with_fields_we_know: bool, tmp_path: Path
+) -> None:
+    content = (
+        json.loads(to_json(record)) if with_fields_we_know else {"record": type(record).__name__.lower()}
+    )
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps(content | {"version": 2, "more": "than we know"}))
+    with pytest.raises(OutpaceError, match=r"of version 2; this outpace reads up to 1") as refused:
+        read(file, type(record))
+    assert "newer" in (refused.value.hint or "")
+
+
+def test_fields_that_are_not_known_are_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps(json.loads(to_json(TRACE)) | {"added": "since"}))
+    assert read(file, Trace) == TRACE

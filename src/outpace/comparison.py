@@ -95,8 +95,10 @@ def _relative_half(one: Measurement) -> float:
 
 def _energy(a: Sequence[Measurement], b: Sequence[Measurement]) -> float | None:
     sources = {one.energy_source for one in (*a, *b)}
+    scopes = {one.energy_scope for one in (*a, *b)}
     each = [[one.joules_per_sample for one in side if one.joules_per_sample] for side in (a, b)]
-    if len(sources) != 1 or not all(each):
+    measured = not any(source is None or source.startswith("model") for source in sources)
+    if len(scopes) != 1 or len(sources) != 1 or not measured or not all(each):
         return None
     return statistics.median(each[1]) / statistics.median(each[0])
 

@@ -14,6 +14,10 @@ import msgspec
 from outpace import protocol, stats
 
 WINDOW_SECONDS = 0.1
+#: Each wait costs what host and device would have done side by side, a step at most; so where the device
+#: computes behind the host, a window that counts has so many steps, or takes a second.
+STEPS_IN_WINDOW = 20
+LONGEST_WINDOW_SECONDS = 1.0
 LONGEST_WARM_UP_SECONDS = 60.0
 #: Without a length that was asked for: (at least, at most), and between them until the pace is known well.
 CPU_SECONDS = (3.0, 10.0)
@@ -25,6 +29,8 @@ FEWEST_WINDOWS = 5
 TRACES = 3
 LAST_STEP = "the last step was traced, with what the script did after it"
 STEPS_TO_RECOVER = 2
+#: Waited for one by one: of a short script on a device far behind the host, nothing else may be known.
+FIRST_STEPS = 3
 #: Several steps in one execution are reported at once, and nothing happens between them.
 MOST_TRIES = 100
 HEAVY_STEP_SECONDS = 1.0
@@ -107,7 +113,7 @@ class Course:
             self._pauses += 1
         if self._paused or self._part_of_each_step():
             return
-        self._paused = True
+        self._paused, self._since_pause = True, 0
         if self.phase in ("warming", "measuring") and self.plan.measure and self._steps:
             self._edge()
             self._due = True
@@ -123,6 +129,7 @@ class Course:
         elif (self._paused or interrupted) and not self._part_of_each_step():
             self._resume(interrupted=interrupted)
         else:
+            self._paused = False
             self._steps += 1
             self._act()
 
@@ -130,7 +137,7 @@ class Course:
         """The interrupted step is told of itself, or one later; if not, there was nothing."""
         self._since_pause += 1
         if interrupted or self._since_pause > 2:
-            self._paused, self._since_pause = False, 0
+            self._paused = False
             self._edge(opens=True)
 
     def _part_of_each_step(self) -> bool:
@@ -152,7 +159,7 @@ class Course:
         self._start_trace()
 
     def _warm(self) -> None:
-        if self._window_full():
+        if self._seen <= FIRST_STEPS or self._window_full():
             self._edge()
         elif not self._due:
             return
@@ -202,7 +209,10 @@ class Course:
         if self._edge_at is None:
             return True
         expected = self._steps * self._latest_pace
-        return max(self.ground.now() - self._edge_at, expected) >= WINDOW_SECONDS
+        seconds = max(self.ground.now() - self._edge_at, expected)
+        short = self.ground.on_cpu or self.phase != "measuring"
+        many = short or self._steps >= STEPS_IN_WINDOW or seconds >= LONGEST_WINDOW_SECONDS
+        return many and seconds >= WINDOW_SECONDS
 
     def _edge(self, *, opens: bool = False) -> None:
         before = self.ground.now()

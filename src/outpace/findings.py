@@ -33,6 +33,8 @@ class Facts:
     """By the host for the device, per window."""
     host_step: float | None = None
     """What a clock of the script sees that does not wait for the device."""
+    host_clock: bool = False
+    """The times are the host's."""
     window: float = 0.0
     first_step: float | None = None
     warm_up_steps: int = 0
@@ -146,6 +148,11 @@ def _launches(facts: Facts, calls: Calls | None) -> str | None:
 
 
 def _ahead(facts: Facts) -> str | None:
+    if facts.host_clock and not facts.synchronous:
+        return (
+            "the training ended before the device was waited for: the step time is the host's, and the "
+            "device may need longer"
+        )
     if facts.host_step is None or facts.step < AHEAD * facts.host_step:
         return None
     return (
@@ -260,7 +267,8 @@ def _why_far(operator: Operator, limit: Limit) -> str:
 def _narrowest(operator: Operator) -> tuple[int, str]:
     """The smallest side of the product that *operator* is, and what it counts."""
     if operator.kind == "convolution":
-        channels = {shape[1] for shape in operator.inputs if len(shape) > 2}
+        axis = -1 if operator.attributes.get("channels_last") else 1
+        channels = {shape[axis] for shape in operator.inputs if len(shape) > 2}
         return min(channels, default=32), "channels"
     sides = [size for shape in operator.inputs for size in shape[-2:]]
     return min(sides, default=32), "rows or columns"

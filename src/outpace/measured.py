@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import itertools
 import os
 import statistics
 from collections import Counter
@@ -16,6 +18,7 @@ from outpace import __version__, findings, limits, stats, windows
 from outpace.collect import Collector
 from outpace.errors import OutpaceError
 from outpace.operators import of_step, shares
+from outpace.protocol import Edge
 from outpace.records import (
     Ceilings,
     Device,
@@ -50,7 +53,7 @@ def span_of(collector: Collector) -> Span:
     """What the worker called measuring; of a script that ended before that, what comes after its warm-up."""
     ends = collector.ends
     at = {phase.name: phase for phase in reversed(collector.phases)}
-    last = ends[-1]
+    last = max([ends[-1], *(edge.at for edge in collector.edges[-1:])])
     if "measuring" in at:
         stop = at.get("over")
         return Span(at["measuring"].at, stop.at if stop else last, at["measuring"].settled)
@@ -93,14 +96,14 @@ def of_run(
     span = span_of(collector)
     steps = Steps(collector.ends, collector.samples, collector.interrupted, collector.began_at or 0.0)
     synchronous = bool(collector.place and collector.place.synchronous)
-    found = _windows(steps, collector, span, synchronous=synchronous)
+    found, clock = _windows(steps, collector, span, synchronous=synchronous)
     full = stats.full_batch((samples, 1) for samples in collector.samples)
     paces = [window.step_seconds for window in found]
     middle = stats.median_with_interval(paces)
     trace = trace_of(run, collector)
     metered = dict(metered or {})
     facts = _facts(run, collector, span, found, synchronous=synchronous)
-    facts = dataclasses.replace(facts, throttled=metered.get("throttled", {}))
+    facts = dataclasses.replace(facts, throttled=metered.get("throttled", {}), host_clock=clock == "host")
     operators = _timed_as_they_ran(trace) if trace else []
     settings = trace.settings if trace else {}
     each = [limits.of_operator(operator, ceilings, settings) for operator in operators] if ceilings else []
@@ -130,7 +133,7 @@ def of_run(
             windows=len(found),
             steps=sum(window.steps for window in found),
             seconds=sum(window.seconds for window in found),
-            clock="host" if synchronous else "waited",
+            clock=clock,
         ),
         samples_per_second=windows.rate(found),
         samples_per_step=full,
@@ -140,7 +143,7 @@ def of_run(
         startup_seconds=run.startup_seconds,
         first_step_seconds=facts.first_step,
         data_seconds=facts.data,
-        waited_seconds=None if synchronous else facts.waited,
+        waited_seconds=facts.waited if clock == "waited" else None,
         bound_by=findings.bound_by(facts, calls),
         launch_seconds=launch,
         calls=sum(operator.count for operator in operators) or None,
@@ -188,19 +191,20 @@ def _per_epoch(metered: Mapping[str, Any], collector: Collector, full: int | Non
     return joules * steps * full if joules and steps and full else None
 
 
-def _windows(steps: Steps, collector: Collector, span: Span, *, synchronous: bool) -> list[Window]:
-    if synchronous:
-        found = windows.of_synchronous_device(steps, span.start, span.end)
-    else:
-        found = windows.of_edges(steps, collector.edges, span.start, span.end)
-    if not found:  # slow steps, short epochs: what the host saw
-        found = windows.of_synchronous_device(steps, span.start, span.end)
+def _windows(
+    steps: Steps, collector: Collector, span: Span, *, synchronous: bool
+) -> tuple[list[Window], str]:
+    """The windows, and the clock that they are of."""
+    found = [] if synchronous else windows.of_edges(steps, collector.edges, span.start, span.end)
+    if found:
+        return found, "waited"
+    found = windows.of_synchronous_device(steps, span.start, span.end)
     if not found:
         raise OutpaceError(
             f"only {len(steps.ends)} training steps were seen, too few to measure",
             "let the script train longer: more epochs, or more data",
         )
-    return found
+    return found, "host"
 
 
 def _facts(
@@ -222,7 +226,7 @@ def _facts(
         step=statistics.median(window.step_seconds for window in found),
         device=run.device or "device",
         synchronous=synchronous,
-        data=_data(inside, run),
+        data=_data(inside, collector),
         waited=sum(waited) / len(waited),
         host_step=None if synchronous else host_step,
         window=seconds / len(found),
@@ -240,16 +244,18 @@ def _facts(
     )
 
 
-def _data(edges: Sequence[Any], run: Run) -> float | None:
-    """Seconds per step that the training waited for data, where it can be seen."""
+def _data(edges: Sequence[Edge], collector: Collector) -> float | None:
+    """Seconds per step that the training waited for data, where it can be seen; not those of evaluations."""
     if len(edges) < 2 or not edges[-1].fetching:
         return None
     steps = 0
-    ends = run.startup_seconds or 0.0
-    for seconds in run.step_seconds:
-        ends += seconds
-        steps += edges[0].at < ends <= edges[-1].at
-    return (edges[-1].fetching - edges[0].fetching) / steps if steps else None
+    seconds = 0.0
+    for opening, closing in itertools.pairwise(edges):
+        if not closing.opens:
+            before, until = (bisect.bisect_right(collector.ends, edge.at) for edge in (opening, closing))
+            steps += until - before
+            seconds += closing.fetching - opening.fetching
+    return seconds / steps if steps else None
 
 
 def trace_of(run: Run, collector: Collector) -> Trace | None:

@@ -52,7 +52,8 @@ def of_synchronous_device(steps: Steps, start: float, end: float) -> list[Window
     for index in _within(steps.ends, start, end):
         before = steps.ends[index - 1] if index else steps.began_at
         samples = steps.samples[index]
-        if index not in apart and before >= start and (samples is None or full is None or samples >= full):
+        mostly_inside = (before + steps.ends[index]) / 2 >= start
+        if index not in apart and mostly_inside and (samples is None or full is None or samples >= full):
             usable.append((before, steps.ends[index], samples))
     windows: list[Window] = []
     for group in _in_windows(usable):

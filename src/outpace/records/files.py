@@ -77,7 +77,9 @@ def read(path: Path, kind: type[Record]) -> Record:
         OutpaceError: the file is missing, truncated, of another kind or of a newer version.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        content = path.read_bytes()
+        _check_version(path, content, kind)
+        return msgspec.json.decode(content, type=kind)
     except OSError as error:
         raise OutpaceError(f"could not read {path}: {error.strerror or error}") from error
     except msgspec.MsgspecError as error:
@@ -85,6 +87,21 @@ def read(path: Path, kind: type[Record]) -> Record:
             f"{path} is not a {kind.__name__.lower()} record: {error}",
             "is it complete, and written by outpace?",
         ) from error
+
+
+class _Head(msgspec.Struct):
+    record: str
+    version: int = 1
+
+
+def _check_version(path: Path, content: bytes, kind: type[msgspec.Struct]) -> None:
+    known = {field.name: field.default for field in msgspec.structs.fields(kind)}.get("version", 1)
+    head = msgspec.json.decode(content, type=_Head)
+    if head.record == kind.__struct_config__.tag and head.version > known:
+        raise OutpaceError(
+            f"{path} is a {head.record} record of version {head.version}; this outpace reads up to {known}",
+            "read it with the outpace that wrote it, or a newer one",
+        )
 
 
 def _umask() -> int:

@@ -17,7 +17,7 @@ def measurement(found: Measurement) -> str:
     """What was measured, in the manner of hyperfine: few numbers, aligned, then what to know about them."""
     rows = list(_rows(found))
     width = max(len(name) for name, _ in rows)
-    lines = [f"{' '.join([found.target, *found.args])} on {_device(found)}"]
+    lines = _wrapped(f"{' '.join([found.target, *found.args])} on {_device(found)}", "")
     for name, value in rows:
         lines += _wrapped(value, f"  {name:<{width}}  ")
     operators = found.operators[:MOST_OPERATORS]
@@ -193,9 +193,8 @@ def _times(value: float) -> str:
 
 def trace(found: Trace, most: int = 10) -> str:
     """A trace in short: totals by phase, and the operators with most FLOPs."""
-    lines = [
-        f"{' '.join([found.target, *found.args])}: one training step, {found.framework}, on {found.device}"
-    ]
+    what = " ".join([found.target, *found.args])
+    lines = _wrapped(f"{what}: one training step, {found.framework}, on {found.device}", "")
     operators = found.operators
     flops = sum(one.flops * one.count for one in operators)
     moved = sum((one.bytes_read + one.bytes_written) * one.count for one in operators)

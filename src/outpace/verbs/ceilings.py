@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from outpace import cards, ceilings, host, observe
+from outpace import cards, ceilings, host, launch, observe
 from outpace.errors import OutpaceError
 from outpace.records import Ceilings, Device
 
@@ -22,7 +22,13 @@ VARIABLES = (
 
 
 def ceilings_of(
-    device: Device, framework: str, version: str, *, measured: bool = False, again: bool = False
+    device: Device,
+    framework: str,
+    version: str,
+    *,
+    measured: bool = False,
+    again: bool = False,
+    asked: str = "auto",
 ) -> tuple[Ceilings | None, str | None]:
     """The ceilings of *device*, or why there are none.
 
@@ -34,8 +40,9 @@ def ceilings_of(
         version: of that framework, on which a measurement depends.
         measured: measure those of a card too.
         again: what was measured before was too low; the better of both is kept.
+        asked: the device that the training was given; with ``cuda:1`` it saw that one only, as ``cuda:0``.
     """
-    found, why_not = _measured(device, framework.rpartition(" ")[2], version, again=again)
+    found, why_not = _measured(device, framework.rpartition(" ")[2], version, again=again, asked=asked)
     if device.id == "cpu" or measured:
         return found, why_not
     if device.card is None:
@@ -51,7 +58,7 @@ def ceilings_of(
 
 
 def _measured(
-    device: Device, framework: str, version: str, *, again: bool
+    device: Device, framework: str, version: str, *, again: bool, asked: str
 ) -> tuple[Ceilings | None, str | None]:
     identity = {
         "host": host.here().name,
@@ -68,16 +75,17 @@ def _measured(
     if not hasattr(observe.load(framework), "bench"):
         return None, f"{framework} cannot be asked for the limits of a device"
     code = f"from outpace.verbs.ceilings import answer; answer({framework!r}, {device.id!r})"
-    env = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    code = f"import sys; sys.path.pop(0); {code}"  # a file here must not stand in for a module
+    env = launch.environment(asked, os.environ) | {"TF_CPP_MIN_LOG_LEVEL": "3"}
     try:
-        asked = subprocess.run(
+        answered = subprocess.run(
             [sys.executable, "-c", code], env=env, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
         )
-        found = msgspec.json.decode(asked.stdout.splitlines()[-1], type=Ceilings)
+        found = msgspec.json.decode(answered.stdout.splitlines()[-1], type=Ceilings)
     except subprocess.TimeoutExpired:
         return None, f"measuring the limits took more than {TIMEOUT_SECONDS} s"
     except (IndexError, msgspec.MsgspecError):
-        last = asked.stderr.decode(errors="replace").strip().splitlines()
+        last = answered.stderr.decode(errors="replace").strip().splitlines()
         return None, f"measuring the limits failed: {last[-1] if last else 'without a word'}"
     found = ceilings.better(found, before) if before is not None else found
     ceilings.keep(path, found)

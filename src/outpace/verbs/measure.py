@@ -135,7 +135,7 @@ def against_limits(
         ceilings, missing = None, "the device that trains could not be seen"
         if device is not None:
             ceilings, reason = ceilings_of(
-                device, *trainer(collector), measured=measured_ceilings, again=again
+                device, *trainer(collector), measured=measured_ceilings, again=again, asked=run.device_asked
             )
             missing = reason or missing
         return measured.of_run(
@@ -190,6 +190,7 @@ def joined(found: list[Measurement]) -> Measurement:
     by_pace = sorted(found, key=lambda one: one.step_seconds.median)
     middle = by_pace[(len(by_pace) - 1) // 2]
     medians = [one.step_seconds.median for one in found]
+    median = statistics.median(medians)
     logs = [math.log(one) for one in medians]
     half = stats.t_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
     center = statistics.fmean(logs)
@@ -198,9 +199,9 @@ def joined(found: list[Measurement]) -> Measurement:
         middle,
         samples_per_second=statistics.median(rates) if len(rates) == len(found) else None,
         step_seconds=StepSeconds(
-            median=statistics.median(medians),
-            low=math.exp(center - half),
-            high=math.exp(center + half),
+            median=median,
+            low=min(math.exp(center - half), median),
+            high=max(math.exp(center + half), median),
             least=min(one.step_seconds.least for one in found),
             most=max(one.step_seconds.most for one in found),
         ),
@@ -211,5 +212,8 @@ def joined(found: list[Measurement]) -> Measurement:
         method=msgspec.structs.replace(
             middle.method, repeats=len(found), interval="mean over fresh processes, Student's t, 95 %"
         ),
-        share_of_limit=middle.limit_seconds / statistics.median(medians) if middle.limit_seconds else None,
+        share_of_limit=middle.limit_seconds / median if middle.limit_seconds else None,
+        flops_per_second=middle.flops_per_second * middle.step_seconds.median / median
+        if middle.flops_per_second
+        else None,
     )

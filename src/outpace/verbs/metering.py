@@ -100,6 +100,7 @@ class Metering:
         per_sample = joules / samples if samples else None
         return {
             "joules_per_sample": per_sample,
+            "energy_missing_because": None if samples else "how many samples a step has is not known",
             "mean_watts": seen.watts_mean,
             "idle_watts": idle.watts_mean if idle else None,
             "energy_source": self._gauge.source,
@@ -120,7 +121,7 @@ BUSY = (0.65, 0.15, 0.95)
 def with_estimated_energy(found: Measurement) -> Measurement:
     """*found* with joules by a model, marked as such, where the board's power is known; else as it is."""
     watts = cards.load()[found.card].board_power_watts if found.card and not found.part else None
-    if watts is None or not found.samples_per_second:
+    if watts is None or not found.samples_per_second or found.mean_watts is not None:
         return found
     middle, low, high = BUSY
     return msgspec.structs.replace(
