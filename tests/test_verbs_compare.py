@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from outpace.errors import OutpaceError
 from outpace.records import to_json
 from outpace.verbs.compare import compare
+from tests.loops import loop
 from tests.measurements import CEILINGS, measurement
 
 
@@ -37,3 +41,22 @@ def test_files_that_hold_something_else(tmp_path: Path) -> None:
         compare(file, measurement())
     with pytest.raises(OutpaceError, match="No such file"):
         compare(measurement(), tmp_path / "none.json")
+
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_compare_reads_two_measurements(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(loop())
+    for name in ("a.json", "b.json"):
+        assert cli("measure", "--steps", "60", "--save", tmp_path / name, script).returncode == 0
+    done = cli("compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ratio"]["low"] <= found["ratio"]["median"] <= found["ratio"]["high"]
+    assert "spread between processes" in found["notes"][0]
+    (tmp_path / "b.json").write_text("{")
+    done = cli("compare", tmp_path / "a.json", tmp_path / "b.json")
+    assert done.returncode == 1
+    assert "is not a measurement record" in done.stderr

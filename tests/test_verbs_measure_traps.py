@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from outpace.records import Comparison, Measurement, Trace, read
+from outpace.records import Comparison, Measurement, read
+from tests.loops import loop
 
 EXAMPLES = Path(__file__).parent / "examples"
 BRIEFLY = ("--seconds", "1.5")
@@ -81,30 +82,6 @@ def test_where_nothing_is_wrong_nothing_is_blamed(measured: Measured) -> None:
     assert found.share_of_limit is not None
     assert 0.2 < found.share_of_limit <= 1
     assert found.flops_per_sample == pytest.approx(5 * 2 * 1024 * 1024, rel=0.01)
-
-
-LOOP = """
-import torch, sys
-from torch import nn
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
-optimizer = torch.optim.Adam(model.parameters())
-rows, labels = torch.randn(64, 256), torch.randint(0, 10, (64,))
-try:
-    for step in range({steps}):
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(rows), labels)
-        loss.backward()
-        optimizer.step()
-        {body}
-finally:
-    print("CLEANED UP", flush=True)
-print("THE END")
-"""
-
-
-def loop(steps: int = 100_000, body: str = "pass") -> str:
-    return LOOP.format(steps=steps, body=body)
 
 
 def test_the_script_is_stopped_and_cleans_up(cli: Cli, tmp_path: Path) -> None:
@@ -264,121 +241,9 @@ def test_versus_measures_in_turns(cli: Cli, tmp_path: Path) -> None:
     assert "B is slower" in done.stdout
 
 
-def test_compare_reads_two_measurements(cli: Cli, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(loop())
-    for name in ("a.json", "b.json"):
-        assert cli("measure", "--steps", "60", "--save", tmp_path / name, script).returncode == 0
-    done = cli("compare", tmp_path / "a.json", tmp_path / "b.json", "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["ratio"]["low"] <= found["ratio"]["median"] <= found["ratio"]["high"]
-    assert "spread between processes" in found["notes"][0]
-    (tmp_path / "b.json").write_text("{")
-    done = cli("compare", tmp_path / "a.json", tmp_path / "b.json")
-    assert done.returncode == 1
-    assert "is not a measurement record" in done.stderr
-
-
-def test_a_trace_needs_no_framework_to_be_read(cli: Cli, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(loop())
-    real, fake = tmp_path / "real.json", tmp_path / "fake.json"
-    assert cli("trace", "--save", real, script).returncode == 0
-    done = cli("trace", "--fake", "--save", fake, script)
-    assert done.returncode == 0, done.stderr
-    code = (
-        "import sys, pathlib; from outpace.records import Trace, read\n"
-        "found = read(pathlib.Path(sys.argv[1]), Trace); print(len(found.operators))\n"
-        "assert not {'torch', 'numpy', 'jax', 'tensorflow'} & set(sys.modules)"
-    )
-    read_back = subprocess.run([sys.executable, "-c", code, real], capture_output=True, text=True, check=True)
-    assert int(read_back.stdout) > 10
-    on_cpu, on_shapes = read(real, Trace), read(fake, Trace)
-    assert on_shapes.device == "meta"
-    assert totals(on_cpu) == totals(on_shapes)
-
-
-def totals(trace: Trace) -> dict[tuple[str, str], int]:
-    found: dict[tuple[str, str], int] = {}
-    for one in trace.operators:
-        if one.kind in ("matmul", "convolution", "attention", "rnn"):
-            found[one.kind, one.phase] = found.get((one.kind, one.phase), 0) + one.flops * one.count
-    return found
-
-
-def test_where_shapes_are_not_enough_a_real_step_is_traced(cli: Cli, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(loop(body="rows[rows[:, 0] > 0].sum()"))
-    done = cli("trace", "--fake", "--json", script)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["device"] == "cpu"
-    assert any("a real step was traced" in note for note in found["notes"])
-
-
-@pytest.mark.parametrize("name", ["lenet.py", "gan.py", "scaler.py", "lightning_script.py", "jax_loop.py"])
-def test_example_scripts_can_be_traced(cli: Cli, name: str) -> None:
-    done = cli("trace", "--json", EXAMPLES / name)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {one["phase"] for one in found["operators"]} >= {"forward", "backward"}
-
-
 @pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
 def test_keras_on_each_back_end(measured: Measured, backend: str) -> None:
     found = measured("keras_fit.py", KERAS_BACKEND=backend)
     assert found.trace is not None
     assert found.trace.framework.endswith(backend)
     assert found.flops_per_sample
-
-
-IN_PROCESS = """
-import torch, outpace
-from torch import nn
-model = nn.Linear(64, 64)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-rows = torch.randn(32, 64)
-def train(steps):
-    for _ in range(steps):
-        optimizer.zero_grad()
-        loss = model(rows).square().mean()
-        loss.backward()
-        optimizer.step()
-train(3)
-for _ in range(2):
-    with outpace.watch() as watch:
-        train(10_000)
-    found = watch.measurement
-    assert found.method.settled and found.device == "cpu" and found.samples_per_step == 32, found
-    products = [one.flops * one.count for one in found.trace.operators if one.kind == "matmul"]
-    assert sum(products) == 32 * 2 * 2 * 64 * 64, products
-train(3)
-try:
-    with outpace.watch():
-        pass
-except outpace.errors.OutpaceError as error:
-    print(error.what)
-try:
-    with outpace.watch():
-        1 / 0
-except ZeroDivisionError:
-    print("raised as it is")
-with outpace.watch() as watch:
-    train(100)
-    try:
-        with outpace.watch():
-            pass
-    except outpace.errors.OutpaceError as error:
-        print(error.what)
-"""
-
-
-def test_a_program_of_ones_own_is_watched() -> None:
-    done = subprocess.run([sys.executable, "-c", IN_PROCESS], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "no training step was seen inside outpace.watch()",
-        "raised as it is",
-        "this training is being watched already",
-    ]
