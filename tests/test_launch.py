@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outpace import launch
+from outpace import launch, protocol
 from outpace.errors import OutpaceError, UsageError
 
 
@@ -76,3 +81,55 @@ def test_any_text_is_a_device_or_a_clear_error(device: str) -> None:
         launch.environment(device, {})
     except OutpaceError as error:
         assert error.what
+
+
+class Worker:
+    pid = 4242
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "killpg", lambda pid, number: found.append((pid, number)))
+    return found
+
+
+def test_a_worker_that_was_stopped_and_stays_is_killed(
+    killed: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    worker: Any = Worker()
+    deadline = launch._Deadline(worker)
+    heard: list[protocol.AnyEvent] = []
+    ticks: list[float] = []
+    hear, tick = deadline.hearing(heard.append), deadline.ticking(lambda: ticks.append(now))
+    hear(protocol.Began(at=1.0))
+    now += 1000
+    tick()
+    assert killed == [], "a training may take as long as it likes"
+    hear(protocol.Ended(at=2.0, state="stopped"))
+    now += launch.STOP_SECONDS - 0.1
+    tick()
+    assert killed == []
+    now += 0.2
+    tick()
+    assert killed == [(4242, signal.SIGKILL)]
+    assert [type(event) for event in heard] == [protocol.Began, protocol.Ended]
+    assert len(ticks) == 3
+
+
+def test_a_worker_that_is_gone_need_not_be_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_pid: int, _number: int) -> None:
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "killpg", gone)
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    worker: Any = Worker()
+    deadline = launch._Deadline(worker)
+    deadline.hearing(lambda _event: None)(protocol.Ended(at=2.0, state="stopped"))
+    now = 1e6
+    ticks: list[int] = []
+    deadline.ticking(lambda: ticks.append(1))()
+    assert ticks == [1]
