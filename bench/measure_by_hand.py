@@ -70,7 +70,6 @@ def case(name: str, script: Path, steps: int, pairs: int, seconds: float) -> Non
                 [str(50 * steps)],
                 seconds=seconds,
                 trace=False,
-                view=Silent(),
                 stdout_to_stderr=True,
             )
             measured.append(found.step_seconds.median)

@@ -41,9 +41,10 @@ def transformer() -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
     return model, torch.randn(32, 64, 128), torch.randint(0, 10, (32,))
 
 
-def step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, rows: torch.Tensor, labels: torch.Tensor
-) -> None:
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
     """One step, its phases marked for the profiler and for the tracer."""
     global phase
     phase = "forward"
@@ -76,9 +77,8 @@ def allocated(work: Callable[[], None], marks: tuple[str, ...]) -> dict[str, int
     return found
 
 
-def traced(
-    model: nn.Module, optimizer: torch.optim.Optimizer, rows: torch.Tensor, labels: torch.Tensor
-) -> StepMemory:
+def traced(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Batch) -> StepMemory:
+    """What our trace of a step says."""
     tracer = Tracer(lambda: phase)
     tracer.start()
     step(model, optimizer, batch)
