@@ -99,7 +99,7 @@ def test_writing_makes_folders_replaces_and_respects_the_umask(tmp_path: Path) -
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "record.json"
+    file = tmp_path / "own" / "record.json"
     write_atomically(file, b"old")
 
     def full(_descriptor: int) -> None:
@@ -109,7 +109,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(OutpaceError, match="No space left on device"):
         write_atomically(file, b"new")
     assert file.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [file], "no temporary file is left"
+    assert list(file.parent.iterdir()) == [file], "no temporary file is left"
 
 
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,11 @@ from tests.measurements import CEILINGS
 CPU = Device(framework="torch", id="cpu", name="a CPU")
 H100 = Device(framework="torch", id="cuda:0", name="NVIDIA H100 80GB HBM3", uuid="aa", card="h100-sxm-80gb")
 Answers = Callable[..., list[dict[str, str]]]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_known_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OUTPACE_DATA_DIR", str(tmp_path / "own"))
 
 
 @pytest.fixture

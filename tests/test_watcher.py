@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 import outpace
 from outpace import course, protocol, watcher
 
+#: JAX, where another test has loaded it, warns of any fork.
+forks = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 
 class Clock:
     def __init__(self) -> None:
@@ -122,6 +125,7 @@ def test_a_stronger_witness_voids_what_the_weaker_said() -> None:
     assert observed.steps == 1
 
 
+@forks
 def test_a_forked_child_says_nothing() -> None:
     observed, sent, _ = watching()
     child = os.fork()
@@ -320,6 +324,7 @@ def test_a_watch_starts_anew_and_observers_stay() -> None:
     assert told == ["began", "began"]
 
 
+@forks
 def test_a_forked_child_does_not_end_windows() -> None:
     observed, sent, clock = measuring(protocol.Plan(seconds=1e9, trace=False))
     train(observed, clock, 5, 0.01)
