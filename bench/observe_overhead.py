@@ -1,4 +1,4 @@
-"""What observing costs: the built-in cnn's training loop with and without the observer, interleaved.
+"""What measuring costs: the built-in cnn's training loop with and without the observer, interleaved.
 
 Both sides run in one process and take turns of a few steps each, so that a machine that slows down slows
 both. A turn with observing has the hooks of outpace installed in PyTorch and sends its events through a pipe;
@@ -10,6 +10,7 @@ a turn without has PyTorch's own functions back.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import random
@@ -48,7 +49,8 @@ def switch() -> Callable[[bool], None]:
     """Install the hooks; returns a function that switches them on and off."""
     read_end, write_end = os.pipe()
     threading.Thread(target=_drain, args=(read_end,), daemon=True).start()
-    job = protocol.Job(script="bench", events_fd=write_end, spawned_at=time.time())
+    plan = protocol.Plan(seconds=math.inf, trace=False)  # measuring, without an end
+    job = protocol.Job(script="bench", events_fd=write_end, spawned_at=time.time(), plan=plan)
     off = [(owner, name, getattr(owner, name)) for owner, name in PATCHED]
     Hooks(Watch(worker.sender(write_end), job), None).install()
     on = [(owner, name, getattr(owner, name)) for owner, name in PATCHED]

@@ -63,6 +63,7 @@ class World:
         self.free_at = 0.0
         """When the device is through."""
         self.device = "cuda:0" if lag else "cpu"
+        self.stopping = False
         self.on_cpu = not lag
         self.fetching = 0.0
         self.tracers: list[Tracer] = []

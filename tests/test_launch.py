@@ -108,6 +108,10 @@ def test_a_worker_that_was_stopped_and_stays_is_killed(
     now += 1000
     tick()
     assert killed == [], "a training may take as long as it likes"
+    hear(protocol.Phase(at=1.5, name="over"))
+    now += launch.CLEAN_UP_SECONDS - 0.1
+    tick()
+    assert killed == []
     hear(protocol.Ended(at=2.0, state="stopped"))
     now += launch.STOP_SECONDS - 0.1
     tick()
@@ -115,8 +119,21 @@ def test_a_worker_that_was_stopped_and_stays_is_killed(
     now += 0.2
     tick()
     assert killed == [(4242, signal.SIGKILL)]
-    assert [type(event) for event in heard] == [protocol.Began, protocol.Ended]
-    assert len(ticks) == 3
+    assert [type(event) for event in heard] == [protocol.Began, protocol.Phase, protocol.Ended]
+    assert len(ticks) == 4
+
+
+def test_a_script_that_hangs_in_its_own_clean_up_is_killed(
+    killed: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    worker: Any = Worker()
+    deadline = launch._Deadline(worker)
+    deadline.hearing(lambda _event: None)(protocol.Phase(at=1.0, name="over"))
+    now = launch.CLEAN_UP_SECONDS + 0.1
+    deadline.ticking(lambda: None)()
+    assert killed == [(4242, signal.SIGKILL)]
 
 
 def test_a_worker_that_is_gone_need_not_be_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,7 @@ def test_without_a_plan_nothing_waits_and_nothing_ends() -> None:
     observed.synchronizers.append(waits.append)
     observed.pause()
     train(observed, clock, 300)
-    assert not observed.over
+    assert not observed.stopping
     observed.leave_if_over()
     assert waits == []
     assert not kinds(sent, protocol.Edge)
@@ -196,7 +196,7 @@ def test_a_measurement_ends_between_two_steps() -> None:
 
     with pytest.raises(course.Stop):
         script()
-    assert observed.over
+    assert observed.stopping
     assert observed.steps < 100
     assert [event.name for event in kinds(sent, protocol.Phase)][-2:] == ["measuring", "over"]
 
@@ -209,7 +209,7 @@ def test_a_stop_runs_through_what_a_script_does_at_its_end() -> None:
 def test_a_script_that_swallows_the_stop_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     observed, _, clock = measuring(protocol.Plan(steps=1, trace=False))
     train(observed, clock, 60)
-    assert observed.over
+    assert observed.stopping
     left: list[int] = []
 
     def leave(code: int) -> None:
@@ -301,13 +301,13 @@ def test_a_watch_starts_anew_and_observers_stay() -> None:
     observed.place("cpu")
     train(observed, clock, 60)
     observed.interrupt()
-    assert observed.over
+    assert observed.stopping
     again: list[Any] = []
     clock.now += 100
     plan = protocol.Plan(seconds=1.0, trace=False)
     observed.start(again.append, protocol.Job(script="t.py", events_fd=-1, spawned_at=time.time(), plan=plan))
     before = len(sent)
-    assert not observed.over
+    assert not observed.stopping
     assert (observed.steps, observed.fetching, observed.skipped_steps) == (0, 0.0, 0)
     assert (observed.witness, observed.on_cpu, observed.last_end) == (None, False, None)
     assert abs(observed.now()) < 5, "the zero is the new spawn"

@@ -53,6 +53,7 @@ class Ground(Protocol):
     fetching: float
     tracers: list[Tracer]
     on_cpu: bool
+    stopping: bool
 
     def now(self) -> float: ...
     def emit(self, event: protocol.Event) -> None: ...
@@ -120,7 +121,7 @@ class Course:
 
     def stepped(self, *, interrupted: bool = False) -> None:
         """One more step is known to be over."""
-        if self.over:
+        if self.phase == "over":
             return
         self._seen += 1
         self._pause_seen = False
@@ -226,6 +227,7 @@ class Course:
 
     def _enter(self, phase: str, *, settled: bool = True) -> None:
         self.phase = phase
+        self.ground.stopping = phase == "over"
         at = self._edge_now if phase == "measuring" else self.ground.now()
         self.ground.emit(protocol.Phase(at=at, name=phase, settled=settled))
 

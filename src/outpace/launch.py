@@ -24,7 +24,8 @@ from outpace.errors import OutpaceError, UsageError
 DRAIN_SECONDS = 0.5
 
 
-#: A script that was stopped has so long to end.
+#: A script that was told to stop has so long for its own ``finally`` clauses, and then so long to end.
+CLEAN_UP_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
 #: Python puts the current folder first on its path; a file there must not stand in for a module of ours.
@@ -147,23 +148,25 @@ def run(
 
 
 class _Deadline:
-    """Kills a worker that was stopped and does not end: threads, loaders, libraries that wait for ever."""
+    """Kills a worker that was stopped and does not end: threads, loaders, a ``finally`` that waits for ever."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self._ended_at: float | None = None
+        self._until: float | None = None
 
     def hearing(self, on_event: Callable[[protocol.AnyEvent], None]) -> Callable[[protocol.AnyEvent], None]:
         def hear(event: protocol.AnyEvent) -> None:
-            if isinstance(event, protocol.Ended):
-                self._ended_at = time.monotonic()
+            if isinstance(event, protocol.Phase) and event.name == "over":
+                self._until = time.monotonic() + CLEAN_UP_SECONDS
+            elif isinstance(event, protocol.Ended):
+                self._until = time.monotonic() + STOP_SECONDS
             on_event(event)
 
         return hear
 
     def ticking(self, on_tick: Callable[[], None]) -> Callable[[], None]:
         def tick() -> None:
-            if self._ended_at is not None and time.monotonic() - self._ended_at > STOP_SECONDS:
+            if self._until is not None and time.monotonic() > self._until:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
             on_tick()

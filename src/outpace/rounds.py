@@ -28,6 +28,8 @@ def samples(parts: list[Part]) -> int | None:
     New data count once, however many models look at them; without a data loader it is the smallest batch that
     an optimizer's gradient came from (a discriminator sees a real and a generated batch, the generator one).
     """
+    if len(parts) == 1:
+        return parts[0].fetched or parts[0].forwarded or None
     fetched = sum(part.fetched for part in parts)
     if fetched:
         return fetched

@@ -85,6 +85,8 @@ class Watch:
         self.fetching = 0.0
         """Seconds that the training has waited for data."""
         self.on_cpu = False
+        self.stopping = False
+        """A measurement has all it needs: the script is to be left."""
         self._stops = 0
         self.steps = 0
         self.last_end: float | None = None
@@ -155,18 +157,13 @@ class Watch:
         """The training has waited for data."""
         self.fetching += seconds
 
-    @property
-    def over(self) -> bool:
-        """A measurement has all it needs."""
-        return self.course is not None and self.course.over
-
     def leave_if_over(self) -> None:
         """To be called between two steps, by the thread that trains.
 
         Raises:
             Stop: enough was seen.
         """
-        if not self.over:
+        if not self.stopping:
             return
         self._stops += 1
         if self._stops > MOST_STOPS:  # the script goes on whatever it is told
@@ -194,10 +191,11 @@ class Watch:
         if os.getpid() != self._pid:
             return
         with self._lock:
-            if not self.claim(witness):
+            if self._witness != witness and not self.claim(witness):
                 return
             end = self.now() if at is None else at
-            self.begin()
+            if not self._began:
+                self.begin()
             self.last_end = end
             interrupted |= self._interrupted
             self._interrupted = False

@@ -155,7 +155,7 @@ def _run_script(job: protocol.Job, observed: watcher.Watch) -> protocol.Ended:
     except BaseException as error:
         _print_own_traceback(error, script)
         return _ended(observed, "failed", _in_one_line(error), hint=_hint(error), exit_code=1)
-    return _ended(observed, "stopped" if observed.over else "done", None)
+    return _ended(observed, "stopped" if observed.stopping else "done", None)
 
 
 def _wait_for_threads() -> None:
@@ -174,7 +174,7 @@ def _ended(
 def _left(observed: watcher.Watch, code: Any) -> protocol.Ended:
     """The script called ``sys.exit``."""
     if code is None or code == 0:
-        return _ended(observed, "stopped" if observed.over else "done", None)
+        return _ended(observed, "stopped" if observed.stopping else "done", None)
     if isinstance(code, int):
         return _ended(observed, "failed", f"the script ended with exit code {int(code)}", exit_code=1)
     first, *more = str(code).splitlines() or ["the script ended itself"]

@@ -120,6 +120,8 @@ def how_it_ended(
     if ended is None:
         if exit_.asked:
             return {"state": "interrupted", "exit_code": 130, "seconds": seconds}
+        if any(phase.name == "over" for phase in collector.phases):  # stopped, and killed for not ending
+            return {"state": "stopped", "exit_code": 0, "seconds": seconds}
         if exit_.code == 0:
             return {"state": "done", "exit_code": 0, "seconds": seconds}
         return {"state": "killed", "exit_code": 1, "seconds": seconds, "error": _cause_of_death(exit_.code)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -114,10 +115,10 @@ class Hooks:
         return iterator
 
     def _fetch(self, original: Callable[..., Any], iterator: Any) -> Any:
-        began = self.watch.now()
+        began = time.perf_counter()
         batch = original(iterator)
         if self.thread in (0, threading.get_ident()):  # not by a thread that fetches ahead
-            self.watch.fetched(self.watch.now() - began)
+            self.watch.fetching += time.perf_counter() - began
         self.optimizer_depth = 0  # an optimizer that raised never left
         self.current = getattr(iterator, "_outpace_pass", None)
         if self.current is not None:
@@ -172,7 +173,8 @@ class Hooks:
         if not self.optimizer_steps:
             self._gradient_without_optimizer()
         self._arm()
-        self._leave_if_over()
+        if self.watch.stopping:
+            self._leave()
         return result
 
     def _gradient_without_optimizer(self) -> None:
@@ -237,21 +239,24 @@ class Hooks:
         self.unstepped.forget()
         self.rounds.stepped(_identity(optimizer), part)
         self._arm()
-        self._leave_if_over()
+        if self.watch.stopping:
+            self._leave()
 
-    def _leave_if_over(self) -> None:
+    def _leave(self) -> None:
+        """To be stopped in the thread that trains, and in no other."""
         if self.thread in (0, threading.get_ident()):
             self.watch.leave_if_over()
 
     def _close_step(self, parts: list[Part]) -> None:
+        one = len(parts) == 1
         self.watch.step(
             witness="torch",
             samples=samples(parts),
-            loss=total([loss for part in parts for loss in part.losses]),
+            loss=total(parts[0].losses if one else [loss for part in parts for loss in part.losses]),
             at=parts[-1].at,
-            interrupted=any(part.interrupted for part in parts),
+            interrupted=parts[0].interrupted if one else any(part.interrupted for part in parts),
         )
-        fetched = sum(part.batches for part in parts)
+        fetched = parts[0].batches if one else sum(part.batches for part in parts)
         if not self._believed():
             return
         if fetched and fetched != self.batches_per_step and self.current is not None and self.current.length:

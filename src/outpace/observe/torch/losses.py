@@ -19,6 +19,8 @@ def total(losses: list[torch.Tensor]) -> float | OnItsWay | None:
     """The sum of the losses of one step: at once from the CPU, later from a device."""
     if not losses:
         return None
+    if len(losses) == 1 and losses[0].is_cpu:
+        return losses[0].item()
     if all(loss.device.type == "cpu" for loss in losses):
         return sum(loss.item() for loss in losses)
     device = next(loss.device for loss in losses if loss.device.type != "cpu")
