@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,16 @@ import pytest
 
 from outpace import scripts
 from outpace.cards import load
-from outpace.records import Run
+from outpace.records import (
+    Comparison,
+    Measurement,
+    Method,
+    Operator,
+    OperatorShare,
+    Run,
+    StepMemory,
+    Trace,
+)
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -30,11 +40,11 @@ def shown_commands() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("document", "command"), shown_commands())
 def test_shown_commands_exist(document: str, command: str) -> None:
-    words = command.split()
+    words = shlex.split(command)
     if "[options]" in words:
         return
     before_target = words[1:]
-    if words[1] == "train":
+    if words[1] in ("train", "measure", "trace"):
         ends = [index for index, word in enumerate(words) if word in scripts.names() or word.endswith(".py")]
         assert ends, f"{document}: {command} names no target"
         before_target = words[1 : ends[0]]
@@ -56,6 +66,15 @@ def test_every_field_of_the_record_is_documented() -> None:
     assert not missing
 
 
+@pytest.mark.parametrize(
+    "kind", [Measurement, Comparison, Trace, Operator, Method, OperatorShare, StepMemory]
+)
+def test_every_field_of_measuring_is_documented(kind: type[msgspec.Struct]) -> None:
+    documented = set(re.findall(r"`([a-z0-9_]+)`", (ROOT / "docs" / "measurement.md").read_text()))
+    missing = {field.encode_name for field in msgspec.structs.fields(kind)} - documented
+    assert not missing
+
+
 def test_the_number_of_cards_is_told_right() -> None:
     told = re.search(r"The table has (\d+) cards", (ROOT / "README.md").read_text())
     assert told is not None
@@ -64,7 +83,7 @@ def test_the_number_of_cards_is_told_right() -> None:
 
 def test_every_command_is_documented() -> None:
     text = "".join(document.read_text() for document in DOCUMENTS)
-    for verb in ("train", "devices", "cards", "runs"):
+    for verb in ("train", "measure", "trace", "compare", "devices", "cards", "runs"):
         assert f"outpace {verb}" in text
 
 

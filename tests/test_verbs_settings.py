@@ -86,3 +86,13 @@ def test_efforts() -> None:
     assert effort(steps=3, repeat=2) == Effort(steps=3, repeat=2)
     assert not effort().measured_ceilings
     assert effort(ceilings="measured").measured_ceilings
+
+
+def test_the_environment_may_be_what_differs() -> None:
+    default = Setting("cnn", ["--lr", "1"])
+    found = setting("KERAS_BACKEND=jax OMP_NUM_THREADS='1'", default)
+    variables = {"KERAS_BACKEND": "jax", "OMP_NUM_THREADS": "1"}
+    assert found == Setting("cnn", ["--lr", "1"], "auto", variables)
+    assert str(found) == "KERAS_BACKEND=jax OMP_NUM_THREADS=1 cnn --lr 1"
+    assert setting("A=b=c --device cpu rnn", default).variables == {"A": "b=c"}
+    assert setting("rnn A=b", default).variables == {}, "of the script, as its argument"

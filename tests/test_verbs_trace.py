@@ -60,3 +60,16 @@ def test_example_scripts_can_be_traced(cli: Cli, name: str) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {one["phase"] for one in found["operators"]} >= {"forward", "backward"}
+
+
+@pytest.mark.parametrize("options", [[], ["--device", "cuda"], ["--device", "cpu"], ["--fake"]], ids=str)
+def test_an_accelerator_that_is_not_here_is_not_needed(cli: Cli, options: list[str]) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("a card is here")
+    done = cli("trace", "--json", *options, EXAMPLES / "cuda_hard_coded.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "the script names cuda; it runs on the CPU" in found["notes"]
+    assert found["device"] == ("meta" if options == ["--fake"] else "cpu")

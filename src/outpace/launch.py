@@ -148,7 +148,7 @@ def run(
 
 
 class _Deadline:
-    """Kills a worker that was stopped and does not end: threads, loaders, a ``finally`` that waits for ever."""
+    """Kills a worker that was stopped and does not end: threads, loaders, a ``finally`` that hangs."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

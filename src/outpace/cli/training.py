@@ -67,7 +67,7 @@ def measure(
     ] = None,
     versus: Annotated[
         str | None,
-        typer.Option(help='Measure "[--device D] [TARGET ARGS]" in turns with TARGET, and compare.'),
+        typer.Option(help='Measure "[NAME=VALUE ..] [--device D] [TARGET ARGS]" in turns too, and compare.'),
     ] = None,
     ceilings: Annotated[
         str, typer.Option(help="A card's limits: datasheet, or measured (a CPU's are always measured).")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,26 @@ def versus(
 
 def once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool = False) -> Measurement:
     """Measure *setting* in one fresh process."""
+    with _environment(setting.variables):
+        return _once(setting, effort, view, stdout_to_stderr=stdout_to_stderr)
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """While inside, the worker and the measurement of limits get these *variables* too."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool) -> Measurement:
     plan = protocol.Plan(steps=effort.steps, seconds=effort.seconds, trace=effort.trace)
     blank = running.blank_run(setting.target, setting.args, device=setting.device, seed=effort.seed)
     with Metering() as metering:

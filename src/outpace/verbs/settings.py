@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
 from outpace.errors import UsageError
 
-VERSUS = "--versus takes [--device D] [TARGET ARGS]"
+VERSUS = "--versus takes [NAME=VALUE …] [--device D] [TARGET ARGS]"
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,13 @@ class Setting:
     target: str
     args: list[str] = field(default_factory=list)
     device: str = "auto"
+    variables: dict[str, str] = field(default_factory=dict)
+    """Environment variables besides those that are set anyway."""
 
     def __str__(self) -> str:
+        variables = [f"{name}={value}" for name, value in self.variables.items()]
         options = [] if self.device == "auto" else ["--device", self.device]
-        return " ".join([*options, self.target, *self.args])
+        return " ".join([*variables, *options, self.target, *self.args])
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ def effort(*, ceilings: str = "datasheet", **how: Any) -> Effort:
 
 
 def setting(text: str, default: Setting) -> Setting:
-    """The setting that ``--versus`` names: ``[--device D] [TARGET ARGS]``; the rest is as in *default*.
+    """What ``--versus`` names: ``[NAME=VALUE …] [--device D] [TARGET ARGS]``; the rest as in *default*.
 
     Raises:
         UsageError: it cannot be read, or names nothing.
@@ -72,6 +76,10 @@ def setting(text: str, default: Setting) -> Setting:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"--versus {text!r} cannot be read: {error}", VERSUS) from error
+    variables = {}
+    while words and re.fullmatch(r"[A-Za-z_]\w*=.*", words[0], flags=re.DOTALL):
+        name, _, value = words.pop(0).partition("=")
+        variables[name] = value
     device = None
     if words and words[0].startswith("--device="):
         device = words.pop(0).partition("=")[2]
@@ -80,7 +88,7 @@ def setting(text: str, default: Setting) -> Setting:
         del words[:2]
     if words and words[0].startswith("-"):
         raise UsageError(f"--versus {text!r}: {words[0]} is not understood there", VERSUS)
-    if not words and not device:
+    if not words and not device and not variables:
         raise UsageError(f"--versus {text!r} names nothing else to measure", VERSUS)
     target, args = (words[0], words[1:]) if words else (default.target, default.args)
-    return Setting(target, args, device or default.device)
+    return Setting(target, args, device or default.device, variables)

@@ -47,7 +47,10 @@ def attach(watch: Watch) -> None:
     from outpace.observe.torch.placement import Placement, Substitution
 
     watch.framework("torch", torch.__version__)
+    plan = watch.job.plan
     asked = watch.job.device.partition(":")[0]
+    if plan is not None and not plan.measure and places.missing(asked):
+        asked = "cpu"  # the operators of a step are the same, wherever it runs
     places.check_asked(asked)
     placement = None
     if asked == "cpu":
@@ -61,7 +64,6 @@ def attach(watch: Watch) -> None:
     watch.synchronizers.append(places.synchronize)
     hooks = Hooks(watch, placement)
     hooks.install()
-    plan = watch.job.plan
     if plan is not None and plan.trace:
         from outpace.observe.torch.tracing import Tracer
 

@@ -84,6 +84,16 @@ def accelerator_here() -> str | None:
     return "mps" if torch.backends.mps.is_available() else None
 
 
+def missing(asked: str) -> bool:
+    """Whether there is no such device here; ``auto`` stands for any accelerator."""
+    if asked == "auto":
+        return accelerator_here() is None
+    if asked == "cpu":
+        return False
+    backend = torch.backends.mps if asked == "mps" else getattr(torch, asked)
+    return not backend.is_available()
+
+
 def check_asked(asked: str) -> None:
     """That the device kind *asked* for is usable by this PyTorch.
 
