@@ -21,6 +21,7 @@ LAYERS = [
     ["runs", "targets", "collect", "rounds", "patch", "course", "xla"],
     ["windows", "limits", "ceilings", "comparison", "watcher"],
     ["findings"],
+    ["explanations"],
     ["operators"],
     ["observe", "meters", "measured"],
     ["sampling", "attaching"],

@@ -78,7 +78,7 @@ def test_the_limit_is_of_the_traced_step() -> None:
     assert found.flops_per_sample == pytest.approx(3 * 2 * 512**3 / 64)
     assert (found.calls, found.launch_seconds) == (3, CEILINGS.launch_seconds)
     (operator,) = found.operators
-    assert operator.seconds == pytest.approx(found.step_seconds.median)
+    assert operator.seconds == pytest.approx(0.002), "as it was timed: the rest of the step is not its"
     assert found.trace is not None
     assert found.trace.samples == 64
 

@@ -74,7 +74,10 @@ def test_shares_are_of_the_measured_step_and_add_up(times: list[float], seconds:
     assert known == sorted(known, reverse=True)
     assert sum(known) <= 1 + 1e-9
     if len(found) == len(step):
-        assert sum(share.seconds or 0.0 for share in found) == pytest.approx(seconds)
+        spent = sum(share.seconds or 0.0 for share in found)
+        assert spent == pytest.approx(min(seconds, sum(times))), (
+            "never more than the step, and not made longer"
+        )
     assert {share.flops for share in found} <= {operator.flops * operator.count for operator in step}
 
 

@@ -145,7 +145,7 @@ def test_bare_measurements_show_nothing_of_none() -> None:
     ("bound", "said"),
     [
         ("data", "the next batch is not ready"),
-        ("host", "calling operators"),
+        ("host", "calls of operators"),
         ("device", "computing and moving"),
     ],
 )

@@ -75,6 +75,14 @@ def test_an_rnn_bound_by_launches(measured: Measured) -> None:
     assert found.calls > 2000
 
 
+def test_slow_python_between_the_operators(measured: Measured) -> None:
+    found = measured("traps/slow_python.py", options=BRIEFLY)
+    assert found.bound_by == "host"
+    assert "passes outside of operators" in said(found)["script"]
+    shares = [one.share_of_step or 0.0 for one in found.operators]
+    assert sum(shares) < 0.5
+
+
 def test_where_nothing_is_wrong_nothing_is_blamed(measured: Measured) -> None:
     found = measured("traps/heavy_products.py", options=BRIEFLY)
     assert found.bound_by == "device"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from outpace import units
-from outpace.limits import ON_MATRIX_UNITS, Limit
-from outpace.records import Ceilings, Finding, Operator
+from outpace.limits import Limit
+from outpace.records import Finding, Operator
 
 #: Shares of the step time from which on something is worth a word.
 DATA_SHARE = 0.2
@@ -62,6 +62,8 @@ class Calls:
     """Share of those in the time of all calls, from the step that was timed one by one."""
     launch: float
     limit: float
+    timed: float | None = None
+    """Seconds of all calls in that step."""
 
     def bound(self, step: float) -> bool:
         """Whether a step of so many seconds is mostly spent on calls that are smaller than a call's cost."""
@@ -87,6 +89,7 @@ def calls_of(operators: Sequence[Operator], limits: Sequence[Limit], launch: flo
         small_share=sum(one.seconds or 0.0 for one in small) / timed if timed else None,
         launch=launch,
         limit=sum(limit.seconds for limit in limits),
+        timed=timed or None,
     )
 
 
@@ -104,17 +107,25 @@ def bound_by(facts: Facts, calls: Calls | None) -> str | None:
         return "device"  # the host is ahead, so it cannot be what holds
     if calls is None:
         return None
-    if calls.bound(facts.step):
+    if calls.bound(facts.step) or outside(facts, calls) >= MOSTLY * facts.step:
         return "host"
     return "device" if facts.synchronous or calls.limit >= MOSTLY * facts.step else "host"
 
 
+def outside(facts: Facts, calls: Calls | None) -> float:
+    """Seconds of a step that pass neither in operators nor waiting for data; 0 where that is not known."""
+    if calls is None or calls.timed is None:
+        return 0.0
+    return max(facts.step - calls.timed - (facts.data or 0.0), 0.0)
+
+
 def findings(facts: Facts, calls: Calls | None) -> list[Finding]:
     """Everything worth a word, the weightiest first."""
-    bound = bound_by(facts, calls)
+    launches = bound_by(facts, calls) == "host" and (calls is None or calls.bound(facts.step))
     sentences = (
         ("data", _data(facts)),
-        ("launches", _launches(facts, calls) if bound == "host" else None),
+        ("launches", _launches(facts, calls) if launches else None),
+        ("script", None if launches else _script(facts, calls)),
         ("ahead", _ahead(facts)),
         ("compilation", _compilation(facts)),
         ("unsteady", _unsteady(facts)),
@@ -144,6 +155,16 @@ def _launches(facts: Facts, calls: Calls | None) -> str | None:
         f"each step makes {calls.calls:,} operator calls of {units.seconds(facts.step / calls.calls)} on "
         f"average; {calls.small:,} of them need less than the {units.seconds(calls.launch)} that a call "
         f"costs: the host is the limit, not the {_what(facts.device)}"
+    )
+
+
+def _script(facts: Facts, calls: Calls | None) -> str | None:
+    seconds = outside(facts, calls)
+    if seconds < MOSTLY * facts.step:
+        return None
+    return (
+        f"{seconds / facts.step:.0%} of each step ({units.seconds(seconds)}) passes outside of operators: in "
+        f"the script's own Python, or waiting; the {_what(facts.device)} is not the limit"
     )
 
 
@@ -208,70 +229,6 @@ def _loss(facts: Facts) -> str | None:
     if facts.skipped:
         parts.append(f"loss scaling skipped {facts.skipped:,} optimizer steps")
     return " and ".join(parts) or None
-
-
-def of_operator(operator: Operator, limit: Limit, seconds: float | None, ceilings: Ceilings) -> str:
-    """One sentence on what holds all calls of *operator* back.
-
-    Args:
-        seconds: that they take in a step, if known.
-    """
-    if limit.limited_by == "compute":
-        aim = f"{units.si(operator.flops, 'FLOP')} per call"
-    elif limit.limited_by == "memory":
-        aim = f"{units.byte_count(operator.bytes_read + operator.bytes_written)} moved per call"
-    else:
-        aim = "small enough to stay in a cache"
-    if seconds is None:
-        return f"{aim}; needs {units.seconds(limit.seconds)} at the limit"
-    launch = ceilings.launch_seconds or 0.0
-    each = units.seconds(seconds / operator.count)
-    if is_small(operator, limit, seconds, launch):
-        return f"{operator.count:,} calls of {each}: mostly the cost of the calls"
-    if limit.seconds < operator.count * launch:
-        return (
-            f"{operator.count:,} calls of {each} that need next to nothing: threads, memory, or a slow kernel"
-        )
-    share = limit.seconds / seconds if seconds else 0.0
-    if share > 1:
-        return f"{aim}; faster than the limit that was measured, so that limit is too low"
-    if share >= MOSTLY:
-        more = _way_on(operator, limit)
-        return f"{aim}, at {share:.0%} of the limit: {more}"
-    return f"{aim}, at {share:.0%} of the limit: {_why_far(operator, limit)}"
-
-
-def _way_on(operator: Operator, limit: Limit) -> str:
-    if limit.limited_by == "memory":
-        return "only moving less would help (fusion, a smaller type)"
-    if operator.dtype == "fp32":
-        return "a smaller type would raise the limit"
-    return "well used"
-
-
-def _why_far(operator: Operator, limit: Limit) -> str:
-    if operator.kind == "convolution" and int(operator.attributes.get("groups", 1)) > 1:  # type: ignore[arg-type]
-        return "grouped convolutions leave most of the units idle"
-    if operator.kind == "rnn":
-        return "one time step waits for the one before"
-    if operator.kind in ON_MATRIX_UNITS and limit.limited_by == "compute":
-        narrow, what = _narrowest(operator)
-        if narrow < 32:
-            return f"{narrow} {what} are too few to fill the units"
-        return "the library's kernel is far from the peak for these shapes"
-    if operator.kind == "pooling":
-        return "its kernel does not use the bandwidth (indices, scattered writes)"
-    return "its kernel does not use the bandwidth"
-
-
-def _narrowest(operator: Operator) -> tuple[int, str]:
-    """The smallest side of the product that *operator* is, and what it counts."""
-    if operator.kind == "convolution":
-        axis = -1 if operator.attributes.get("channels_last") else 1
-        channels = {shape[axis] for shape in operator.inputs if len(shape) > 2}
-        return min(channels, default=32), "channels"
-    sides = [size for shape in operator.inputs for size in shape[-2:]]
-    return min(sides, default=32), "rows or columns"
 
 
 def _what(device: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outpace import findings, limits, units
+from outpace import explanations, limits, units
 from outpace.limits import Limit
 from outpace.records import Ceilings, Operator, OperatorShare
 
@@ -54,12 +54,16 @@ def of_step(
 def shares(
     operators: Sequence[Operator], each: Sequence[Limit], step_seconds: float, ceilings: Ceilings
 ) -> list[OperatorShare]:
-    """The operators that take most of the step, equal calls of different shapes apart."""
+    """The operators that take most of the step, equal calls of different shapes apart.
+
+    Timing them one by one makes a step longer: if they took longer than a step, all are shortened alike.
+    """
     timed = sum(operator.seconds or 0.0 for operator in operators)
+    scale = min(1.0, step_seconds / timed) if timed else 0.0
     found = []
     for operator, limit in zip(operators, each, strict=True):
-        share = operator.seconds / timed if timed and operator.seconds is not None else None
-        seconds = None if share is None else share * step_seconds
+        seconds = operator.seconds * scale if timed and operator.seconds is not None else None
+        share = None if seconds is None else seconds / step_seconds
         found.append(
             OperatorShare(
                 kind=operator.kind,
@@ -74,7 +78,7 @@ def shares(
                 seconds=seconds,
                 limit_seconds=limit.seconds,
                 limited_by=limit.limited_by,
-                sentence=findings.of_operator(operator, limit, seconds, ceilings),
+                sentence=explanations.of_operator(operator, limit, seconds, ceilings),
             )
         )
     found.sort(key=lambda one: one.limit_seconds if one.seconds is None else one.seconds, reverse=True)

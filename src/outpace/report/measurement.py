@@ -65,7 +65,7 @@ def _rows(found: Measurement) -> Iterator[tuple[str, str]]:
 #: What a training mostly waits for.
 BOUND = {
     "data": "data: the next batch is not ready in time",
-    "host": "the host: calling operators takes longer than computing them",
+    "host": "the host: the script, or the calls of operators, take longer than computing",
     "device": "the device: computing and moving data",
 }
 

@@ -179,10 +179,9 @@ class Hooks:
 
     def _gradient_without_optimizer(self) -> None:
         """No optimizer has been seen yet: perhaps none will be, and this was the step."""
-        part = self.part
+        self.unstepped.add(self.part, self.watch.now())
         if self.unstepped.are_steps:
             self.part = Part()
-        self.unstepped.add(part, self.watch.now())
         if self.watch.course is not None and len(self.unstepped) >= ENOUGH:
             self._take_gradients_for_steps()
 
