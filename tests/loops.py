@@ -1,4 +1,4 @@
-"""A PyTorch training loop as source text, to be bent by tests."""
+"""Training loops as source text, to be bent by tests."""
 
 LOOP = """
 import torch, sys
@@ -22,3 +22,21 @@ print("THE END")
 
 def loop(steps: int = 100_000, body: str = "pass") -> str:
     return LOOP.format(steps=steps, body=body)
+
+
+KERAS_LOOP = """
+import keras, numpy
+keras.utils.set_random_seed(0)
+numbers = numpy.random.default_rng(0)
+rows, labels = numbers.normal(size=(640, 256)).astype("float32"), numbers.integers(0, 10, 640)
+layers = [keras.layers.Dense(256, activation="relu"), keras.layers.Dense(10)]
+model = keras.Sequential([keras.Input((256,)), *layers])
+cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+model.compile(keras.optimizers.Adam(), cross_entropy{compiled})
+model.fit(rows, labels, batch_size=64, epochs={epochs}, verbose=0{fitted})
+print("THE END")
+"""
+
+
+def keras_loop(epochs: int = 10_000, compiled: str = "", fitted: str = "") -> str:
+    return KERAS_LOOP.format(epochs=epochs, compiled=compiled, fitted=fitted)

@@ -64,6 +64,17 @@ def test_launches() -> None:
     assert "launches" not in said(FACTS, DEVICE_BOUND)
 
 
+def test_time_outside_of_operators_is_the_scripts_unless_calling_them_explains_it() -> None:
+    few = Calls(20, 20, None, 5e-6, 0.00002, timed=0.0002)
+    own = said(facts(step=0.0007, data=None), few)
+    assert own["script"].startswith("71% of each step (500 µs) passes outside of operators")
+    assert "launches" not in own
+    many = Calls(2000, 2000, None, 5e-6, 0.0001, timed=0.008)
+    calling = said(facts(step=0.02, data=None), many)
+    assert "script" not in calling
+    assert "operator calls" in calling["launches"]
+
+
 def test_a_clock_that_does_not_wait() -> None:
     assert "1.00 ms per step, and a step takes 10.0 ms" in said(facts(host_step=0.001))["ahead"]
     assert "ahead" not in said(facts(host_step=0.009))

@@ -164,7 +164,7 @@ def test_names_of_devices(name: str, id_: str) -> None:
 def test_the_note_of_an_idle_accelerator(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
     watch = SimpleNamespace(
-        job=SimpleNamespace(device="auto"), place=lambda *place: told.append(place), note=told.append
+        job=SimpleNamespace(device="auto"), place=lambda *place, **_: told.append(place), note=told.append
     )
     monkeypatch.setattr(places, "accelerators", lambda: {"cuda:0": "NVIDIA A100"})
     places.tell_place(watch, SimpleNamespace(device="/device:GPU:0"))  # type: ignore[arg-type]

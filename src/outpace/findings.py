@@ -121,11 +121,12 @@ def outside(facts: Facts, calls: Calls | None) -> float:
 
 def findings(facts: Facts, calls: Calls | None) -> list[Finding]:
     """Everything worth a word, the weightiest first."""
-    launches = bound_by(facts, calls) == "host" and (calls is None or calls.bound(facts.step))
+    script = _script(facts, calls)
+    launches = bound_by(facts, calls) == "host" and (calls is None or calls.bound(facts.step)) and not script
     sentences = (
         ("data", _data(facts)),
         ("launches", _launches(facts, calls) if launches else None),
-        ("script", None if launches else _script(facts, calls)),
+        ("script", script),
         ("ahead", _ahead(facts)),
         ("compilation", _compilation(facts)),
         ("unsteady", _unsteady(facts)),
@@ -160,8 +161,9 @@ def _launches(facts: Facts, calls: Calls | None) -> str | None:
 
 def _script(facts: Facts, calls: Calls | None) -> str | None:
     seconds = outside(facts, calls)
-    if seconds < MOSTLY * facts.step:
-        return None
+    calling = calls.calls * calls.launch if calls else 0.0
+    if seconds - calling < MOSTLY * facts.step:
+        return None  # what a call costs passes partly outside of the operator that is called
     return (
         f"{seconds / facts.step:.0%} of each step ({units.seconds(seconds)}) passes outside of operators: in "
         f"the script's own Python, or waiting; the {_what(facts.device)} is not the limit"
