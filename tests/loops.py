@@ -32,11 +32,7 @@ rows, labels = numbers.normal(size=(640, 256)).astype("float32"), numbers.intege
 layers = [keras.layers.Dense(256, activation="relu"), keras.layers.Dense(10)]
 model = keras.Sequential([keras.Input((256,)), *layers])
 cross_entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-model.compile(keras.optimizers.Adam(), cross_entropy{compiled})
-model.fit(rows, labels, batch_size=64, epochs={epochs}, verbose=0{fitted})
+model.compile(keras.optimizers.Adam(), cross_entropy)
+model.fit(rows, labels, batch_size=64, epochs=10_000, verbose=0)
 print("THE END")
 """
-
-
-def keras_loop(epochs: int = 10_000, compiled: str = "", fitted: str = "") -> str:
-    return KERAS_LOOP.format(epochs=epochs, compiled=compiled, fitted=fitted)

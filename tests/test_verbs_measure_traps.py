@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from outpace.records import Comparison, Measurement, read
-from tests.loops import keras_loop, loop
+from tests.loops import KERAS_LOOP, loop
 
 EXAMPLES = Path(__file__).parent / "examples"
 BRIEFLY = ("--seconds", "1")
@@ -239,19 +239,19 @@ def test_versus_measures_in_turns(cli: Cli, tmp_path: Path) -> None:
     large.write_text(loop().replace("nn.Linear(256, 256)", "nn.Linear(256, 256), nn.Linear(256, 256)"))
     large.write_text(large.read_text().replace("nn.ReLU()", "*[nn.Linear(256, 256) for _ in range(20)]"))
     saved = tmp_path / "c.json"
-    done = cli("measure", "--steps", "30", "--repeat", "2", "--save", saved, "--versus", large, small)
+    done = cli("measure", "--steps", "30", "--repeat", "3", "--save", saved, "--versus", large, small)
     assert done.returncode == 0, done.stderr
     found = read(saved, Comparison)
     assert found.verdict == "slower"
     assert found.ratio.high < 1
-    assert found.pairs == 2
-    assert len(found.measurements) == 4
+    assert found.pairs == 3
+    assert len(found.measurements) == 6
     assert "B is slower" in done.stdout
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch"])
 def test_keras_on_each_back_end(measured: Measured, backend: str) -> None:
-    found = measured(keras_loop(), options=BRIEFLY, KERAS_BACKEND=backend)
+    found = measured(KERAS_LOOP, options=BRIEFLY, KERAS_BACKEND=backend)
     assert found.trace is not None
     assert found.trace.framework.endswith(backend)
     assert found.flops_per_sample
