@@ -28,6 +28,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from outpace import data, host, protocol, worker
 from outpace.observe.torch.hooks import Hooks
+from outpace.observe.torch.stage import Stage
 from outpace.scripts import cnn
 from outpace.watcher import Watch
 
@@ -52,7 +53,8 @@ def switch() -> Callable[[bool], None]:
     plan = protocol.Plan(seconds=math.inf, trace=False)  # measuring, without an end
     job = protocol.Job(script="bench", events_fd=write_end, spawned_at=time.time(), plan=plan)
     off = [(owner, name, getattr(owner, name)) for owner, name in PATCHED]
-    Hooks(Watch(worker.sender(write_end), job), None).install()
+    watch = Watch(worker.sender(write_end), job)
+    Hooks(watch, None, Stage(watch, [])).install()
     on = [(owner, name, getattr(owner, name)) for owner, name in PATCHED]
     tables = [dict(table) for table in HOOK_TABLES]
 

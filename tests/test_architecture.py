@@ -18,7 +18,7 @@ LAYERS = [
     ["errors", "units"],
     ["records"],
     ["cards", "stats", "host", "protocol", "scripts", "data", "visible", "flops"],
-    ["runs", "targets", "collect", "rounds", "patch", "course", "xla"],
+    ["runs", "targets", "collect", "rounds", "patch", "course", "xla", "speedups"],
     ["windows", "limits", "ceilings", "comparison", "watcher"],
     ["findings"],
     ["explanations"],

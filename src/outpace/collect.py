@@ -35,6 +35,8 @@ class Collector:
         self.steps_per_epoch: int | None = None
         self.epoch_began_at_step = 0
         self.notes: list[str] = []
+        self.speedups: dict[str, str] = {}
+        """Those that took effect, and how that shows."""
         self.ended: protocol.Ended | None = None
         self.edges: list[protocol.Edge] = []
         self.phases: list[protocol.Phase] = []
@@ -70,6 +72,8 @@ class Collector:
                 self.phases.append(event)
             case protocol.Traced():
                 self.traced = event
+            case protocol.Applied():
+                self.speedups[event.name] = event.detail
             case protocol.Note():
                 self.notes.append(event.text)
             case protocol.Ended():
@@ -114,7 +118,8 @@ class Collector:
             "metric_history": self.metrics,
             "samples_per_second": pace.samples_per_second if pace else None,
             "steady_steps": pace.steps if pace else 0,
-            "notes": self.notes,
+            "notes": self._notes(),
+            "speedups": self.speedups,
         }
         if self.place is not None:
             fields |= {
@@ -135,6 +140,16 @@ class Collector:
                 "peak_bytes_source": self.ended.peak_bytes_source,
             }
         return msgspec.structs.replace(self._run, **(fields | end))
+
+    def _notes(self) -> list[str]:
+        """What the worker said, and which speed-ups it never heard of."""
+        told = " ".join(self.notes)
+        silent = [
+            f"{name} is not applied: it works in PyTorch scripts only"
+            for name in self._run.speedups_asked
+            if self.ends and name not in self.speedups and f"{name} is not applied" not in told
+        ]
+        return self.notes + silent
 
     def _losses(self) -> list[float | None]:
         if not self.losses:

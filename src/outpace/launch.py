@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -89,6 +89,7 @@ def run(
     *,
     device: str,
     seed: int | None,
+    speedups: Sequence[str] = (),
     plan: protocol.Plan | None = None,
     on_event: Callable[[protocol.AnyEvent], None],
     on_output: Callable[[bytes], None] | None = None,
@@ -98,6 +99,7 @@ def run(
     """Run *script* in a fresh worker until it ends.
 
     Args:
+        speedups: names of those that shall act.
         plan: stop the script when so much was seen; it then has a few seconds to clean up.
         on_event: takes each event of the worker.
         on_output: takes what the script writes, which then goes to a terminal of its own; ``None``: the
@@ -113,6 +115,7 @@ def run(
         args=args,
         device=device,
         seed=seed,
+        speedups=list(speedups),
         plan=plan,
         events_fd=write_end,
         spawned_at=time.time(),

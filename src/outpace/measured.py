@@ -124,6 +124,7 @@ def of_run(
         device_driver=run.device_driver,
         card=device.card if device else None,
         part=device.part if device else None,
+        speedups=dict(collector.speedups),
         frameworks=dict(collector.frameworks),
         environment=Environment(host=run.host, versions=run.versions, variables=_variables()),
         method=Method(

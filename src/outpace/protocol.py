@@ -31,6 +31,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     args: list[str] = []
     device: str = "auto"
     seed: int | None = None
+    speedups: list[str] = []
     events_fd: int
     plan: Plan | None = None
     """``None``: the script runs to its end."""
@@ -140,6 +141,14 @@ class Traced(Event, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
+class Applied(Event, frozen=True, kw_only=True):
+    """A speed-up has taken effect."""
+
+    name: str
+    detail: str
+    """How that shows."""
+
+
 class Note(Event, frozen=True, kw_only=True):
     """One sentence that the user should read."""
 
@@ -174,6 +183,7 @@ AnyEvent = (
     | Edge
     | Phase
     | Traced
+    | Applied
     | Note
     | Ended
 )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from outpace import scripts
+from outpace import scripts, speedups
 from outpace.cli.app import Json, app, complain, print_json, view_of
 
 EPILOG = f"Built in: {', '.join(scripts.names())}. Options stand before TARGET, as with python and torchrun."
@@ -20,6 +20,10 @@ OnDevice = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed Python, NumPy and the framework.", min=0, max=2**32 - 1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no result of ours.")]
+With = Annotated[
+    str | None,
+    typer.Option("--with", help=f"Speed-ups, separated by commas: {', '.join(speedups.names())}."),
+]
 Save = Annotated[Path | None, typer.Option(help="Write the record here.")]
 
 
@@ -28,6 +32,7 @@ def train(
     target: Target,
     args: Args = None,
     device: OnDevice = "auto",
+    with_: With = None,
     seed: Seed = None,
     save: Save = None,
     json: Json = False,
@@ -39,9 +44,17 @@ def train(
     from outpace.verbs import train as verb
 
     targets.find(target)
+    asked = speedups.chosen(with_) if with_ is not None else []
     with view_of(target, quiet=quiet, json=json) as view:
         run, path = verb.train(
-            target, args, device=device, seed=seed, save=save, view=view, stdout_to_stderr=json
+            target,
+            args,
+            device=device,
+            seed=seed,
+            speedups=asked,
+            save=save,
+            view=view,
+            stdout_to_stderr=json,
         )
     if json:
         print_json(run)
@@ -75,6 +88,7 @@ def measure(
     estimate_energy: Annotated[
         bool, typer.Option("--estimate-energy", help="Where no counter is: a model's figure, marked.")
     ] = False,
+    with_: With = None,
     seed: Seed = None,
     save: Save = None,
     json: Json = False,
@@ -86,6 +100,7 @@ def measure(
     from outpace.verbs import measure as verb
     from outpace.verbs import settings
 
+    asked = speedups.chosen(with_) if with_ is not None else []
     effort = settings.effort(
         steps=steps,
         seconds=seconds,
@@ -94,7 +109,7 @@ def measure(
         ceilings=ceilings,
         estimate_energy=estimate_energy,
     )
-    first = settings.Setting(target, args or [], device)
+    first = settings.Setting(target, args or [], device, speedups=tuple(asked))
     second = settings.setting(versus, first) if versus is not None else None
     if save is not None:
         check_writable(save)

@@ -97,6 +97,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True, tag_field="record",
     card: str | None = None
     part: str | None = None
     """Of a card: a MIG slice, a virtual GPU."""
+    speedups: dict[str, str] = {}
+    """Those that took effect, and how that shows."""
     frameworks: dict[str, str] = {}
     environment: Environment
     method: Method

@@ -33,6 +33,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag="ru
     device_driver: str | None = None
     device_asked: str = "auto"
     seed: int | None = None
+    speedups_asked: list[str] = []
+    speedups: dict[str, str] = {}
+    """Those that took effect, and how that shows."""
     host: Host
     versions: dict[str, str] = {}
     steps: int = 0

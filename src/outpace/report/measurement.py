@@ -35,6 +35,8 @@ def measurement(found: Measurement) -> str:
 
 
 def _rows(found: Measurement) -> Iterator[tuple[str, str]]:
+    if found.speedups:
+        yield "with", "; ".join(found.speedups.values())
     yield "speed", _speed(found)
     if found.share_of_limit is not None and found.limit_seconds is not None:
         yield (

@@ -33,6 +33,8 @@ def run_result(run: Run) -> str:
     if run.peak_bytes is not None:
         where = "of the process" if run.peak_bytes_source == "process" else f"({run.peak_bytes_source})"
         rows.append(("memory", f"{units.byte_count(run.peak_bytes)} peak {where}"))
+    if run.speedups:
+        rows.append(("with", "; ".join(run.speedups.values())))
     width = max(len(name) for name, _ in rows)
     lines += [f"  {name:<{width}}  {value}" for name, value in rows]
     lines += [f"note: {note}" for note in run.notes]

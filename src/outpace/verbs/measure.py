@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ def measure(
     trace: bool = True,
     measured_ceilings: bool = False,
     estimate_energy: bool = False,
+    speedups: Iterable[str] = (),
     view: View = Silent(),  # noqa: B008 - it has no state
     stdout_to_stderr: bool = False,
 ) -> Measurement:
@@ -55,6 +56,7 @@ def measure(
         trace: record the operators of a step, which the limit is computed from.
         measured_ceilings: measure the limits of a card instead of taking them from its datasheet.
         estimate_energy: where there is no counter, a figure of a model, marked as such.
+        speedups: names of those that shall act.
         view: shows progress.
         stdout_to_stderr: send the script's standard output to standard error.
 
@@ -63,7 +65,7 @@ def measure(
         OutpaceError: the script failed, was interrupted, or trained for too few steps.
     """
     effort = Effort(steps, seconds, repeat, seed, trace, measured_ceilings, estimate_energy)
-    setting = Setting(target, args or [], device)
+    setting = Setting(target, args or [], device, speedups=tuple(speedups))
     return repeated(setting, effort=effort, view=view, stdout_to_stderr=stdout_to_stderr)
 
 
@@ -124,7 +126,9 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def _once(setting: Setting, effort: Effort, view: View, *, stdout_to_stderr: bool) -> Measurement:
     plan = protocol.Plan(steps=effort.steps, seconds=effort.seconds, trace=effort.trace)
-    blank = running.blank_run(setting.target, setting.args, device=setting.device, seed=effort.seed)
+    blank = running.blank_run(
+        setting.target, setting.args, device=setting.device, seed=effort.seed, speedups=setting.speedups
+    )
     with Metering() as metering:
         run, collector = running.run(
             blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan, on_event=metering.take

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,7 @@ from outpace import launch, protocol, targets
 from outpace.collect import Collector, blank
 from outpace.errors import OutpaceError
 from outpace.records import Run
+from outpace.speedups import chosen
 
 
 class View(Protocol):
@@ -40,11 +41,13 @@ class Silent:
         """Nothing comes."""
 
 
-def blank_run(target: str, args: list[str], *, device: str, seed: int | None) -> Run:
+def blank_run(
+    target: str, args: list[str], *, device: str, seed: int | None, speedups: Iterable[str] = ()
+) -> Run:
     """The record of a run of *target* that starts now.
 
     Raises:
-        UsageError: no such target.
+        UsageError: no such target, or no such speed-up.
     """
     script = targets.find(target)
     began = datetime.now(timezone.utc)
@@ -56,6 +59,7 @@ def blank_run(target: str, args: list[str], *, device: str, seed: int | None) ->
         script_sha256=_sha256(script),
         device_asked=device,
         seed=seed,
+        speedups_asked=chosen(speedups),
     )
 
 
@@ -89,6 +93,7 @@ def run(
         blank_.args,
         device=blank_.device_asked,
         seed=blank_.seed,
+        speedups=blank_.speedups_asked,
         plan=plan,
         on_event=take,
         on_output=view.output if view.takes_output else None,

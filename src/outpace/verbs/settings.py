@@ -22,10 +22,13 @@ class Setting:
     device: str = "auto"
     variables: dict[str, str] = field(default_factory=dict)
     """Environment variables besides those that are set anyway."""
+    speedups: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         variables = [f"{name}={value}" for name, value in self.variables.items()]
         options = [] if self.device == "auto" else ["--device", self.device]
+        if self.speedups:
+            options += ["--with", ",".join(self.speedups)]
         return " ".join([*variables, *options, self.target, *self.args])
 
 
@@ -91,4 +94,4 @@ def setting(text: str, default: Setting) -> Setting:
     if not words and not device and not variables:
         raise UsageError(f"--versus {text!r} names nothing else to measure", VERSUS)
     target, args = (words[0], words[1:]) if words else (default.target, default.args)
-    return Setting(target, args, device or default.device, variables)
+    return Setting(target, args, device or default.device, variables, default.speedups)

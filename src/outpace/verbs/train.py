@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from outpace import runs
@@ -18,6 +19,7 @@ def train(
     *,
     device: str = "auto",
     seed: int | None = None,
+    speedups: Iterable[str] = (),
     save: Path | None = None,
     view: View = Silent(),  # noqa: B008 - it has no state
     stdout_to_stderr: bool = False,
@@ -29,17 +31,18 @@ def train(
         args: the script's own arguments.
         device: ``auto``, ``cpu``, ``cuda[:N]``, ``xpu[:N]`` or ``mps``.
         seed: seeds Python, NumPy and the framework before the script starts; the script's own seeding wins.
+        speedups: names of those that shall act, such as ``["bf16", "channels-last"]``.
         save: where to write the record; by default into the user's data folder.
         view: shows progress while the script runs.
         stdout_to_stderr: send the script's standard output to standard error.
 
     Raises:
-        UsageError: no such target or device.
+        UsageError: no such target, device or speed-up.
         OutpaceError: the record could not be written.
 
     A script that fails raises nothing here: the record says ``state="failed"`` and why.
     """
-    blank = running.blank_run(target, args or [], device=device, seed=seed)
+    blank = running.blank_run(target, args or [], device=device, seed=seed, speedups=speedups)
     path = save or runs.default_path(blank)
     check_writable(path)
     run, _ = running.run(blank, view=view, stdout_to_stderr=stdout_to_stderr)

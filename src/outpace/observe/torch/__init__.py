@@ -45,6 +45,7 @@ def attach(watch: Watch) -> None:
     from outpace.observe.torch import places
     from outpace.observe.torch.hooks import Hooks
     from outpace.observe.torch.placement import Placement, Substitution
+    from outpace.observe.torch.stage import Stage
 
     watch.framework("torch", torch.__version__)
     plan = watch.job.plan
@@ -62,7 +63,8 @@ def attach(watch: Watch) -> None:
         placement.__enter__()  # type: ignore[no-untyped-call]
     watch.peaks.append(places.peak)
     watch.synchronizers.append(places.synchronize)
-    hooks = Hooks(watch, placement)
+    stage = Stage(watch, watch.job.speedups)
+    hooks = Hooks(watch, placement, stage)
     hooks.install()
     if plan is not None and plan.trace:
         from outpace.observe.torch.tracing import Tracer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from outpace.rounds import Part
 
@@ -53,3 +54,11 @@ class Unstepped:
         """An optimizer has stepped."""
         self._parts.clear()
         self.are_steps = False
+
+
+def identity(optimizer: Any) -> int:
+    """What stays the same when a script makes its optimizer anew each step: the parameters it works on."""
+    try:
+        return id(optimizer.param_groups[0]["params"][0])
+    except (AttributeError, LookupError, TypeError):
+        return id(optimizer)

@@ -11,7 +11,6 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -22,9 +21,11 @@ from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from outpace.observe.torch import batches, places
-from outpace.observe.torch.gradients import ENOUGH, Unstepped
+from outpace.observe.torch.compilers import keep_compilers_out
+from outpace.observe.torch.gradients import ENOUGH, Unstepped, identity
 from outpace.observe.torch.losses import loss_of, total
 from outpace.observe.torch.placement import Placement
+from outpace.observe.torch.stage import Stage
 from outpace.patch import around
 from outpace.rounds import Part, Rounds, samples
 from outpace.watcher import Watch
@@ -36,11 +37,14 @@ class Hooks:
     Args:
         watch: told about each training step.
         placement: moves models and data to the device that was asked for, or ``None``.
+        stage: lets speed-ups act.
     """
 
-    def __init__(self, watch: Watch, placement: Placement | None) -> None:
+    def __init__(self, watch: Watch, placement: Placement | None, stage: Stage) -> None:
         self.watch = watch
         self.placement = placement
+        self.stage = stage
+        stage.see = self._see
         self.rounds = Rounds(self._close_step)
         self.part = Part()
         self.called_with = 0
@@ -72,8 +76,11 @@ class Hooks:
         around(DataLoader, "__iter__", self._new_pass)
         around(torch.amp.GradScaler, "scale", self._scale)
         around(torch.amp.GradScaler, "step", self._scaler_step)
-        wrapt.register_post_import_hook(self._wrap_compiled_modules, "torch._dynamo.eval_frame")
-        wrapt.register_post_import_hook(_keep_compilers_out, "torch._dynamo")
+        wrapt.register_post_import_hook(
+            lambda module: around(module.OptimizedModule, "__call__", self._call_compiled),
+            "torch._dynamo.eval_frame",
+        )
+        wrapt.register_post_import_hook(keep_compilers_out, "torch._dynamo")
         self.watch.at_begin.append(self._begins)
         self.watch.before_end.append(self.finish)
 
@@ -96,13 +103,13 @@ class Hooks:
     def _arm(self) -> None:
         module_globals._global_forward_pre_hooks[self._hook_id] = self._call
 
-    def _wrap_compiled_modules(self, eval_frame: ModuleType) -> None:
-        around(eval_frame.OptimizedModule, "__call__", self._call_compiled)
+    def _see(self, module: torch.nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        armed = self._hook_id in module_globals._global_forward_pre_hooks
+        return self._call(module, inputs) or inputs if armed else inputs
 
     def _call_compiled(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         """A compiled module warns of global hooks: be through with ours before it looks."""
-        if self._hook_id in module_globals._global_forward_pre_hooks:
-            args = self._call(module, args) or args
+        args = self._see(module, args)
         return original(module, *args, **kwargs)
 
     def _new_pass(self, original: Callable[..., Any], loader: DataLoader[Any]) -> Any:
@@ -112,6 +119,7 @@ class Hooks:
         except TypeError:
             length = None
         iterator._outpace_pass = batches.Pass(length)
+        self.stage.batches(loader, iterator)
         return iterator
 
     def _fetch(self, original: Callable[..., Any], iterator: Any) -> Any:
@@ -120,6 +128,7 @@ class Hooks:
         if self.thread in (0, threading.get_ident()):  # not by a thread that fetches ahead
             self.watch.fetching += time.perf_counter() - began
         self.optimizer_depth = 0  # an optimizer that raised never left
+        self.stage.loss_ready()
         self.current = getattr(iterator, "_outpace_pass", None)
         if self.current is not None:
             unused = self.current.unused
@@ -142,13 +151,15 @@ class Hooks:
             self.watch.begin()
             self.called_with = max(self.called_with, size)
             self.thread = threading.get_ident()
+            inputs = self.stage.called(module, inputs)
         else:
+            self.stage.loss_ready()
             unused = self.current.unused if self.current is not None else None
             self.evaluated = (unused.popleft() if unused else None) or size
             self.part.interrupted = True
             if self._believed():
                 self.watch.pause()
-        return inputs if self.placement is not None else None
+        return inputs
 
     def _backward(self, original: Callable[..., Any], tensors: Any, *args: Any, **kwargs: Any) -> Any:
         # counted before, since optimizers may step while the gradients come (one per parameter)
@@ -166,6 +177,7 @@ class Hooks:
         self.closure_counted = self.optimizer_depth > 0
         self.called_with = self.evaluated = 0
         self.phase = "backward"
+        self.stage.loss_ready()
         try:
             result = original(tensors, *args, **kwargs)
         finally:
@@ -213,13 +225,14 @@ class Hooks:
             if self._believed():
                 self.watch.progress(epoch=self.epoch)
 
-    def _optimizer_enters(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    def _optimizer_enters(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if torch.compiler.is_compiling():
             return
         if self.optimizer_depth == 0:
             self.closure_counted = False
         self.optimizer_depth += 1
         self.phase = "optimizer"
+        self.stage.step(optimizer)
 
     def _optimizer_leaves(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         if torch.compiler.is_compiling():
@@ -236,7 +249,7 @@ class Hooks:
         if self.unstepped.are_steps:
             self.watch.restart()
         self.unstepped.forget()
-        self.rounds.stepped(_identity(optimizer), part)
+        self.rounds.stepped(identity(optimizer), part)
         self._arm()
         if self.watch.stopping:
             self._leave()
@@ -285,16 +298,3 @@ class Hooks:
                 self.skips = found_inf.clone() if self.skips is None else self.skips + found_inf
                 break
         return result
-
-
-def _identity(optimizer: Any) -> int:
-    """What stays the same when a script makes its optimizer anew each step: the parameters it works on."""
-    try:
-        return id(optimizer.param_groups[0]["params"][0])
-    except (AttributeError, LookupError, TypeError):
-        return id(optimizer)
-
-
-def _keep_compilers_out(dynamo: ModuleType) -> None:
-    """Gradients are computed outside compiled code; what stands around them must not be compiled either."""
-    torch.autograd.backward = dynamo.disable(torch.autograd.backward)

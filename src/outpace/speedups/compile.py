@@ -1,0 +1,40 @@
+"""torch.compile: operators fused into kernels made for this model and these shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from outpace.speedups import Part, Tell
+
+SLOT = "compile"
+EFFECT = "rounding"
+LINES = "model = torch.compile(model)"
+
+
+def torch(tell: Tell) -> Part:
+    """In PyTorch."""
+    return _Compiled(tell)
+
+
+class _Compiled(Part):
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def around(self, module: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        import torch
+
+        return torch.compile(call)
+
+    def leave(self, module: Any, result: Any) -> Any:
+        from torch._dynamo.utils import counters
+
+        graphs = counters["stats"]["unique_graphs"]
+        if graphs:
+            self._tell(
+                f"{graphs} graph{'s' if graphs > 1 else ''} compiled, "
+                f"{sum(counters['graph_break'].values())} graph breaks"
+            )
+        else:
+            self.reason = "no graph could be compiled"
+        return result
