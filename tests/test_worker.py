@@ -111,6 +111,20 @@ threading.Thread(target=work).start()
     assert run.steps == 5
 
 
+def test_an_executor_that_nobody_closed_holds_nothing_up(observed: Observed) -> None:
+    run, _ = observed("""
+import outpace, time
+from concurrent.futures import ThreadPoolExecutor
+def work():
+    time.sleep(0.5)
+    for _ in range(5):
+        outpace.step(samples=2)
+ThreadPoolExecutor(2).submit(work)
+""")
+    assert run.state == "done"
+    assert run.steps == 5
+
+
 def test_killed_for_memory_is_said(observed: Observed) -> None:
     run, done = observed(
         f"{TRAINS}import time; time.sleep(0.25); outpace.step(samples=2)\n"

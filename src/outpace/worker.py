@@ -159,7 +159,13 @@ def _run_script(job: protocol.Job, observed: watcher.Watch) -> protocol.Ended:
 
 
 def _wait_for_threads() -> None:
-    """Threads that the script leaves behind belong to it, as without us; they may be what trains."""
+    """Threads that the script leaves behind belong to it, as without us; they may be what trains.
+
+    As at the interpreter's own end, executors are told first that there is nothing more to come.
+    """
+    endings: list[Callable[[], object]] = getattr(threading, "_threading_atexits", [])
+    while endings:
+        endings.pop()()
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
