@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -89,23 +89,22 @@ def run(
     *,
     device: str,
     seed: int | None,
-    speedups: Sequence[str] = (),
-    plan: protocol.Plan | None = None,
     on_event: Callable[[protocol.AnyEvent], None],
     on_output: Callable[[bytes], None] | None = None,
     on_tick: Callable[[], None] = lambda: None,
     stdout_to_stderr: bool = False,
+    **asked: Any,
 ) -> Exit:
     """Run *script* in a fresh worker until it ends.
 
     Args:
-        speedups: names of those that shall act.
-        plan: stop the script when so much was seen; it then has a few seconds to clean up.
         on_event: takes each event of the worker.
         on_output: takes what the script writes, which then goes to a terminal of its own; ``None``: the
             script writes where this process does.
         on_tick: called about ten times a second.
         stdout_to_stderr: keep this process' standard output free of the script's.
+        asked: further fields of `protocol.Job`. A script that is stopped by what they say has a few seconds
+            to clean up.
 
     A first SIGINT or SIGTERM interrupts the script, a second one kills it.
     """
@@ -115,8 +114,7 @@ def run(
         args=args,
         device=device,
         seed=seed,
-        speedups=list(speedups),
-        plan=plan,
+        **asked,
         events_fd=write_end,
         spawned_at=time.time(),
     )
@@ -139,7 +137,7 @@ def run(
         os.close(write_end)
         if terminal is not None:
             os.close(terminal.theirs)
-    deadline = _Deadline(process) if plan is not None else None
+    deadline = _Deadline(process) if {"plan", "race", "stretch"} & asked.keys() else None
     with _signals_passed_on(process) as signals:
         hear = on_event if deadline is None else deadline.hearing(on_event)
         readers: dict[int, Callable[[bytes], None]] = {read_end: _by_line(hear)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from outpace.records import Operator, StepMemory
+from outpace.records import Operator, StepMemory, Trial
 
 JOB_VARIABLE = "OUTPACE_JOB"
 
@@ -24,6 +24,28 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Compute shapes only, no values; for steps too heavy for this machine."""
 
 
+class Race(msgspec.Struct, frozen=True, kw_only=True):
+    """Candidates to be raced against each other in one training, in turns of some steps."""
+
+    slots: dict[str, str]
+    """The slot of each candidate, in the order in which they are applied."""
+    pairs: list[list[str]] = []
+    trials: list[Trial] = []
+    """What is known already."""
+    seconds: float
+    """For all races of this worker."""
+    window_seconds: float = 0.2
+    """Of one turn, at least."""
+    planned_steps: int | None = None
+
+
+class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+    """The script is stopped after so much training, if it is not over sooner."""
+
+    steps: int | None = None
+    seconds: float | None = None
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker shall run, handed over in the environment variable ``OUTPACE_JOB``."""
 
@@ -34,7 +56,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     speedups: list[str] = []
     events_fd: int
     plan: Plan | None = None
-    """``None``: the script runs to its end."""
+    """Measure, or trace. With none of the three the script runs to its end."""
+    race: Race | None = None
+    stretch: Stretch | None = None
+    seeds_shifted: bool = False
+    """``seed`` is also added to the seeds that the script sets itself."""
     spawned_at: float
     """Seconds since the epoch; the zero of every time stamp of the run."""
 
@@ -149,6 +175,23 @@ class Applied(Event, frozen=True, kw_only=True):
     """How that shows."""
 
 
+class Turn(Event, frozen=True, kw_only=True):
+    """From here on, these speed-ups are on."""
+
+    at: float
+    on: list[str]
+    trying: list[str] = []
+    """The change among them; none: this is what the others are raced against."""
+    racing: int = 0
+    """Changes in this race."""
+
+
+class Tried(Event, frozen=True, kw_only=True):
+    """A change has been raced to the end."""
+
+    trial: Trial
+
+
 class Note(Event, frozen=True, kw_only=True):
     """One sentence that the user should read."""
 
@@ -184,6 +227,8 @@ AnyEvent = (
     | Phase
     | Traced
     | Applied
+    | Turn
+    | Tried
     | Note
     | Ended
 )

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 from outpace import protocol
 from outpace.course import Course, Stop, Tracer
+from outpace.race import Race, Switches
+from outpace.stretch import Stretch
 
 FLUSH_SECONDS = 0.2
 
@@ -64,6 +66,8 @@ class Watch:
         self.before_end: list[Callable[[], None]] = []
         """Called when the script is over: a step that is not closed yet."""
         self.versions: dict[str, str] = {}
+        self.stage: Switches | None = None
+        """Switches speed-ups on and off, where the framework's observer can."""
         self.start(send, job)
 
     def start(self, send: Callable[[protocol.Event], None], job: protocol.Job) -> None:
@@ -81,7 +85,7 @@ class Watch:
         self._losses: deque[tuple[int, Any]] = deque()
         self._flushed_at = 0.0
         self._notes: set[str] = set()
-        self.course = Course(job.plan, self) if job.plan else None
+        self.course = self._course()
         self.fetching = 0.0
         """Seconds that the training has waited for data."""
         self.on_cpu = False
@@ -91,10 +95,19 @@ class Watch:
         self.steps = 0
         self.last_end: float | None = None
         """When the latest step ended, or training began."""
+        self.latest_samples: int | None = None
+        self.latest_loss: Any = None
         self.skipped_steps = 0
         self.seen: set[str] = set()
         for name, version in self.versions.items():
             self.emit(protocol.Framework(name=name, version=version))
+
+    def _course(self) -> Course | Race | Stretch | None:
+        if self.job.plan is not None:
+            return Course(self.job.plan, self)
+        if self.job.race is not None:
+            return Race(self.job.race, self)
+        return Stretch(self.job.stretch, self) if self.job.stretch is not None else None
 
     def now(self) -> float:
         """Seconds since the spawn."""
@@ -206,6 +219,7 @@ class Watch:
             if loss is not None:
                 self._losses.append((self.steps, loss))
             self.steps += 1
+            self.latest_samples, self.latest_loss = samples, loss
             if self.course is not None:
                 self.course.stepped(interrupted=interrupted)
             if end - self._flushed_at >= FLUSH_SECONDS:
@@ -257,6 +271,10 @@ class Watch:
         if self.course is not None:
             self.course.finish()
         self.flush(wait=True)
+
+    def loss_is_finite(self) -> bool:
+        """Whether the latest step's loss is a number; waits for it. A step without a loss passes."""
+        return self.latest_loss is None or _number(self.latest_loss) is not None
 
     def peak(self) -> tuple[int, str] | None:
         """The largest peak that the frameworks' allocators report: (bytes, source)."""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import runpy
 import signal
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, ModuleType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import msgspec
-import wrapt
 
-from outpace import attaching, protocol, watcher
+from outpace import attaching, protocol, seeding, watcher
 from outpace.course import Stop
 from outpace.errors import OutpaceError
 from outpace.patch import around
@@ -37,7 +35,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
     observed = watcher.Watch(sender(_out_of_the_way(job.events_fd)), job)
     watcher.current = observed
-    _seed_when_imported(job.seed)
+    seeding.when_imported(job.seed, shift=job.seeds_shifted)
     attaching.attach_when_imported(observed)
     _last_words_before_sudden_ends(observed)
     ended = _run_script(job, observed)
@@ -224,27 +222,6 @@ def _hint(error: BaseException) -> str | None:
     if "out of memory" in text.lower():
         return "the device ran out of memory: a smaller batch needs less"
     return None
-
-
-def _seed_when_imported(seed: int | None) -> None:
-    if seed is None:
-        return
-    random.seed(seed)
-
-    def numpy(module: ModuleType) -> None:
-        module.random.seed(seed % 2**32)
-
-    def torch(module: ModuleType) -> None:
-        module.manual_seed(seed)
-
-    def tensorflow(module: ModuleType) -> None:
-        module.random.set_seed(seed)
-
-    def keras(_module: ModuleType) -> None:
-        random.seed(seed)  # what Keras draws its seeds from; importing it may have used some up
-
-    for hook in (numpy, torch, tensorflow, keras):
-        wrapt.register_post_import_hook(hook, hook.__name__)
 
 
 def _children_worked() -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from outpace import scripts, speedups
 from outpace.cli.app import Json, app, complain, print_json, view_of
+
+if TYPE_CHECKING:
+    from outpace.records import Recipe
 
 EPILOG = f"Built in: {', '.join(scripts.names())}. Options stand before TARGET, as with python and torchrun."
 SCRIPT = {"allow_interspersed_args": False}
@@ -22,9 +25,26 @@ Seed = Annotated[int | None, typer.Option(help="Seed Python, NumPy and the frame
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no result of ours.")]
 With = Annotated[
     str | None,
-    typer.Option("--with", help=f"Speed-ups, separated by commas: {', '.join(speedups.names())}."),
+    typer.Option(
+        "--with",
+        help="A recipe (the .toml file that speedup writes), or speed-ups, separated by commas: "
+        f"{', '.join(speedups.names())}.",
+    ),
 ]
 Save = Annotated[Path | None, typer.Option(help="Write the record here.")]
+
+
+def speedups_asked(text: str | None) -> tuple[list[str], Recipe | None]:
+    """What ``--with`` names; says so when a recipe was made for something else."""
+    from outpace.verbs import recipes
+
+    if text is None:
+        return [], None
+    names, recipe = recipes.asked(text)
+    warning = recipes.warning(recipes.differences(recipe)) if recipe is not None else None
+    if warning is not None:
+        print(f"warning: {warning}", file=sys.stderr)
+    return names, recipe
 
 
 @app.command(context_settings=SCRIPT, epilog=EPILOG)
@@ -44,7 +64,7 @@ def train(
     from outpace.verbs import train as verb
 
     targets.find(target)
-    asked = speedups.chosen(with_) if with_ is not None else []
+    asked, recipe = speedups_asked(with_)
     with view_of(target, quiet=quiet, json=json) as view:
         run, path = verb.train(
             target,
@@ -61,6 +81,13 @@ def train(
     elif not quiet and run.steps:
         out = sys.stdout
         print(f"\n{text.run_result(run)}\nrecord: {path}", file=out)
+    if recipe is not None:
+        from outpace.verbs import recipes
+
+        found = recipes.differences(recipe, device_name=run.device_name, script_sha256=run.script_sha256)
+        warning = recipes.warning(found)
+        if warning is not None:
+            print(f"warning: {warning}", file=sys.stderr)
     if run.state == "interrupted":
         complain(f"interrupted; the record of the {run.steps:,} steps so far is {path}", None)
     elif run.state != "done":
@@ -100,7 +127,7 @@ def measure(
     from outpace.verbs import measure as verb
     from outpace.verbs import settings
 
-    asked = speedups.chosen(with_) if with_ is not None else []
+    asked, _ = speedups_asked(with_)
     effort = settings.effort(
         steps=steps,
         seconds=seconds,

@@ -16,11 +16,13 @@ from outpace.records.measurement import (
     Span,
     StepSeconds,
 )
+from outpace.records.recipe import VERDICTS, Proof, Recipe, Score, Trial
 from outpace.records.run import Run
 from outpace.records.things import Card, Device, Host
 from outpace.records.trace import Operator, StepMemory, Trace
 
 __all__ = [
+    "VERDICTS",
     "Card",
     "Ceilings",
     "Comparison",
@@ -32,11 +34,15 @@ __all__ = [
     "Method",
     "Operator",
     "OperatorShare",
+    "Proof",
+    "Recipe",
     "Run",
+    "Score",
     "Span",
     "StepMemory",
     "StepSeconds",
     "Trace",
+    "Trial",
     "check_writable",
     "read",
     "to_json",

@@ -4,6 +4,7 @@ A speed-up is a module with:
 
 - ``SLOT``: what it works on (`SLOTS`); of one slot, one speed-up at a time is applied.
 - ``EFFECT`` on the mathematics (`EFFECTS`): ``same`` bits, other ``rounding``, or ``different``.
+- ``WITH``, if need be: others beside which it may gain where it gains nothing alone.
 - ``LINES``: what a person would write to have it in their own code.
 - ``torch(tell)``: the `Part` that does it in a PyTorch training; raises an `OutpaceError` that says why it
   cannot.
@@ -46,14 +47,17 @@ class Part:
     reason: str | None = None
     """Why it has had no effect so far, once that is known."""
 
-    def begin(self) -> None:
-        """PyTorch is imported, the script has not gone on."""
+    def on(self) -> None:
+        """It acts from here on: at the beginning, or between two steps."""
+
+    def off(self, models: Iterable[Any]) -> None:
+        """What follows is as if it had never been on; *models* are those that the script has called."""
 
     def batches(self, loader: Any, iterator: Any) -> None:
-        """*iterator* is about to go through *loader*."""
+        """*iterator* is about to go through *loader*, or is on its way when the speed-up is switched on."""
 
     def model(self, module: Any) -> None:
-        """*module* is about to be called in training for the first time."""
+        """*module* is about to be called in training for the first time since it is on."""
 
     def around(self, module: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         """What to call instead of *call*, in training."""
@@ -84,6 +88,11 @@ def load(name: str) -> Speedup:
     """The module of a speed-up."""
     module: Any = importlib.import_module(f"outpace.speedups.{name.replace('-', '_')}")
     return module  # type: ignore[no-any-return]
+
+
+def pairs() -> list[tuple[str, ...]]:
+    """Those that may gain only together: a module says with which others in ``WITH``."""
+    return [(name, other) for name in names() for other in getattr(load(name), "WITH", ())]
 
 
 def chosen(text: str | Iterable[str]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from outpace.speedups import Part, Tell
 
 SLOT = "precision"
 EFFECT = "rounding"
+WITH = ("channels-last",)
 LINES = """with torch.autocast(device.type, dtype=torch.bfloat16):
     loss = loss_function(model(inputs), targets)
 loss.backward()"""
@@ -56,6 +58,9 @@ class _Autocast(Part):
             return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
 
         return tree_map_only(torch.Tensor, wide, result)  # what a script may do with fp32 only, it can
+
+    def off(self, models: Iterable[Any]) -> None:
+        self.loss_ready()
 
     def loss_ready(self) -> None:
         if self._context is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from outpace.speedups import Part, Tell
@@ -29,6 +30,12 @@ class _ChannelsLast(Part):
         for kind in {parameter.dim() for parameter in module.parameters()} & formats.keys():
             module.to(memory_format=formats[kind])
             self._tell(f"the weights of {type(module).__name__} are in {str(formats[kind])[6:]}")
+
+    def off(self, models: Iterable[Any]) -> None:
+        import torch
+
+        for module in models:
+            module.to(memory_format=torch.contiguous_format)
 
     def enter(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -20,11 +21,14 @@ def torch(tell: Tell) -> Part:
 class _Compiled(Part):
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
+        self._compiled: weakref.WeakKeyDictionary[Any, Callable[..., Any]] = weakref.WeakKeyDictionary()
 
     def around(self, module: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         import torch
 
-        return torch.compile(call)
+        if module not in self._compiled:
+            self._compiled[module] = torch.compile(call)
+        return self._compiled[module]
 
     def leave(self, module: Any, result: Any) -> Any:
         from torch._dynamo.utils import counters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from outpace.speedups import Part, Tell
@@ -19,23 +20,41 @@ def torch(tell: Tell) -> Part:
 class _Fused(Part):
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self._seen: set[int] = set()
+        self._optimizers: list[Any] = []
+        self._groups: dict[int, list[tuple[dict[str, Any], Any, Any]]] = {}
+        """Of each optimizer met (by its identity) the groups with what they said before."""
 
     def step(self, optimizer: Any) -> None:
-        if id(optimizer) in self._seen:
+        if id(optimizer) in self._groups:
             return
-        self._seen.add(id(optimizer))
+        self._groups[id(optimizer)] = []
         name = type(optimizer).__name__
         self.reason = why_not(optimizer)
         if self.reason is not None:
             return
         for group in optimizer.param_groups:
+            self._groups[id(optimizer)].append((group, group.get("fused"), group.get("foreach")))
             group["fused"], group["foreach"] = True, False
-            for parameter in group["params"]:
-                counted = optimizer.state.get(parameter, {}).get("step")
-                if hasattr(counted, "to"):  # a fused kernel counts on the device
-                    optimizer.state[parameter]["step"] = counted.to(parameter.device)
+        self._optimizers.append(optimizer)
+        _count_steps_on_the_device(optimizer, on_the_device=True)
         self._tell(f"{name} steps in one fused kernel")
+
+    def off(self, models: Iterable[Any]) -> None:
+        for groups in self._groups.values():
+            for group, fused, foreach in groups:
+                group["fused"], group["foreach"] = fused, foreach
+        for optimizer in self._optimizers:
+            _count_steps_on_the_device(optimizer, on_the_device=False)
+        self._groups, self._optimizers = {}, []
+
+
+def _count_steps_on_the_device(optimizer: Any, *, on_the_device: bool) -> None:
+    """A fused kernel counts its steps there, the others on the host."""
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            counted = optimizer.state.get(parameter, {}).get("step")
+            if hasattr(counted, "to"):
+                optimizer.state[parameter]["step"] = counted.to(parameter.device if on_the_device else "cpu")
 
 
 def why_not(optimizer: Any) -> str | None:  # noqa: PLR0911 - one reason each

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterable
 from typing import Any
 
 from outpace.speedups import Part, Tell
@@ -21,11 +23,19 @@ def torch(tell: Tell) -> Part:
 class _Indexed(Part):
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
+        self._own: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        """What fetches for each iterator without us."""
+
+    def off(self, models: Iterable[Any]) -> None:
+        for iterator, fetcher in self._own.items():
+            iterator._dataset_fetcher = fetcher
+        self._own.clear()
 
     def batches(self, loader: Any, iterator: Any) -> None:
         fetcher: Any = getattr(iterator, "_dataset_fetcher", None)  # of workers there is none
         self.reason = why_not(loader, fetcher)
         if self.reason is None:
+            self._own[iterator] = fetcher
             iterator._dataset_fetcher = _Fetcher(fetcher.dataset)
             self._tell("batches are taken by indexing")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from outpace.errors import OutpaceError
 from outpace.speedups import Part, Tell
 
@@ -26,11 +29,19 @@ def torch(tell: Tell) -> Part:
 class _OneThread(Part):
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
+        self._before = 1
 
-    def begin(self) -> None:
+    def on(self) -> None:
         import torch
 
+        self._before = torch.get_num_threads()
         torch.set_num_threads(1)
+
+    def off(self, models: Iterable[Any]) -> None:
+        import torch
+
+        if torch.get_num_threads() == 1:
+            torch.set_num_threads(self._before)
 
     def model(self, module: object) -> None:
         import torch

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from outpace.errors import OutpaceError
 from outpace.speedups import Part, Tell
 
@@ -20,6 +23,22 @@ def torch(tell: Tell) -> Part:
 
     if not torch.cuda.is_available() or torch.version.hip or torch.cuda.get_device_capability() < (8, 0):
         raise OutpaceError("no NVIDIA card of compute capability 8.0 or more is here")
-    torch.set_float32_matmul_precision("high")
-    tell("fp32 matrix products may use TF32")
-    return Part()
+    return _TF32(tell)
+
+
+class _TF32(Part):
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._before = "highest"
+
+    def on(self) -> None:
+        import torch
+
+        self._before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")
+        self._tell("fp32 matrix products may use TF32")
+
+    def off(self, models: Iterable[Any]) -> None:
+        import torch
+
+        torch.set_float32_matmul_precision(self._before)

@@ -68,15 +68,15 @@ def run(
     *,
     view: View,
     stdout_to_stderr: bool = False,
-    plan: protocol.Plan | None = None,
     on_event: Callable[[protocol.AnyEvent], None] | None = None,
+    **asked: Any,
 ) -> tuple[Run, Collector]:
     """Run the script of *blank_* in a fresh process; its record, and all that was seen.
 
     Args:
         view: shows progress while the script runs.
-        plan: how much is to be seen before the script is stopped.
         on_event: takes each event too.
+        asked: further fields of `protocol.Job`: ``plan``, ``race`` or ``stretch`` say when to stop.
 
     A script that fails raises nothing here: the record says so.
     """
@@ -94,11 +94,11 @@ def run(
         device=blank_.device_asked,
         seed=blank_.seed,
         speedups=blank_.speedups_asked,
-        plan=plan,
         on_event=take,
         on_output=view.output if view.takes_output else None,
         on_tick=lambda: view.update(collector),
         stdout_to_stderr=stdout_to_stderr,
+        **asked,
     )
     collector.spawned_at = exit_.spawned_at
     seconds = (datetime.now(timezone.utc) - began).total_seconds()

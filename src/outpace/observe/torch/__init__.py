@@ -63,7 +63,7 @@ def attach(watch: Watch) -> None:
         placement.__enter__()  # type: ignore[no-untyped-call]
     watch.peaks.append(places.peak)
     watch.synchronizers.append(places.synchronize)
-    stage = Stage(watch, watch.job.speedups)
+    stage = watch.stage = Stage(watch, watch.job.speedups)
     hooks = Hooks(watch, placement, stage)
     hooks.install()
     if plan is not None and plan.trace:

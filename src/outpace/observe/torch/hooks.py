@@ -7,6 +7,7 @@ optimizer step: the modules inside run at full speed, and a compiled model never
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import time
@@ -109,8 +110,7 @@ class Hooks:
 
     def _call_compiled(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
         """A compiled module warns of global hooks: be through with ours before it looks."""
-        args = self._see(module, args)
-        return original(module, *args, **kwargs)
+        return self.stage.drive(module, functools.partial(original, module), args, kwargs, compiled=True)
 
     def _new_pass(self, original: Callable[..., Any], loader: DataLoader[Any]) -> Any:
         iterator = original(loader)
