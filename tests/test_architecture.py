@@ -17,7 +17,7 @@ FRAMEWORKS = {"torch", "tensorflow", "keras", "jax", "numpy", "transformers", "l
 LAYERS = [
     ["errors", "units"],
     ["records"],
-    ["cards", "stats", "host", "protocol", "scripts", "data", "visible", "flops"],
+    ["cards", "stats", "host", "protocol", "readings", "stopwatch", "scripts", "data", "visible", "flops"],
     ["runs", "targets", "collect", "rounds", "patch", "course", "xla", "speedups", "search", "stretch"],
     ["race", "seeding", "proof"],
     ["windows", "limits", "ceilings", "comparison", "watcher"],

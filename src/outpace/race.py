@@ -1,19 +1,19 @@
 """Races speed-ups against each other in one training, in the worker: each gets turns of some steps.
 
 The sets of speed-ups take their turns forward in one round and backward in the next, so that a machine that
-grows slower or faster favours none. A turn begins with steps that do not count. Evaluations and partial
-batches are left out; the pace of a turn is its time per sample.
+grows slower or faster favours none. A turn begins with steps that do not count. Evaluations are left out; the
+pace of a turn is its time per sample, so that a partial batch counts for what it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from outpace import protocol, search
 from outpace.records import Trial
-from outpace.search import Change
+from outpace.search import Runner
+from outpace.stopwatch import Stopwatch
 
 #: Steps of a turn that do not count: the first of all, and each later one.
 FIRST_STEPS = 3
@@ -49,21 +49,6 @@ class Ground(Protocol):
     def loss_is_finite(self) -> bool: ...
 
 
-@dataclass
-class Runner:
-    """One set of speed-ups in a race."""
-
-    change: Change | None
-    """``None``: the base."""
-    names: list[str]
-    paces: list[float] = field(default_factory=list)
-    """Seconds per sample (or per step), by round."""
-    step_seconds: float = 0.0
-    startup_seconds: float = 0.0
-    failure: tuple[str, str] | None = None
-    verdict: str | None = None
-
-
 class Race:
     """One race after the other, until the search is over or its time is up.
 
@@ -93,13 +78,7 @@ class Race:
         self._warm: list[float] = []
         """Seconds of the steps that do not count."""
         self._warming = True
-        self._full_samples = 0
-        self._seconds = 0.0
-        self._counted = 0
-        self._samples: int | None = 0
-        self._since: float | None = None
-        self._pending = 0
-        self._pending_samples: int | None = 0
+        self._watch = Stopwatch(self.ground.now, self.ground.synchronize)
 
     @property
     def over(self) -> bool:
@@ -117,8 +96,7 @@ class Race:
         self._pause_seen = True
         self._pauses += 1
         if not self._often():
-            self._close()
-            self._since = None
+            self._watch.stop()
 
     def _often(self) -> bool:
         return self._pauses > STEPS_TO_START and self._pauses > OFTEN * self._steps
@@ -190,7 +168,6 @@ class Race:
         self.ground.synchronize()
         now = self.ground.now()
         seconds, self._since_step = now - self._since_step, now
-        self._full_samples = max(self._full_samples, self.ground.latest_samples or 0)
         if apart:
             return
         self._warm.append(seconds)
@@ -205,7 +182,8 @@ class Race:
         if reason is not None:
             self._fail("not applicable", reason)
         else:
-            self._warming, self._since = False, now
+            self._warming = False
+            self._watch.start()
 
     def _why_not(self, runner: Runner) -> str | None:
         assert self.ground.stage is not None
@@ -215,34 +193,14 @@ class Race:
         return next((reason for reason in reasons if reason is not None), None)
 
     def _step_that_counts(self, *, apart: bool) -> None:
-        samples = self.ground.latest_samples
-        if samples is not None and samples < self._full_samples:  # a partial batch
-            self._close()
-            self._since = None
+        if apart or not self._watch.running:
+            self._watch.start()
             return
-        if apart or self._since is None:
-            self.ground.synchronize()
-            self._pending, self._pending_samples = 0, 0
-            self._since = self.ground.now()
-            return
-        self._full_samples = max(self._full_samples, samples or 0)
-        self._pending += 1
-        self._pending_samples = _plus(self._pending_samples, samples)
-        seconds = self._seconds + self.ground.now() - self._since
-        if seconds >= self.plan.window_seconds and self._counted + self._pending >= FEWEST_STEPS:
-            self._close()
+        self._watch.step(self.ground.latest_samples)
+        seconds, steps = self._watch.seen()
+        if seconds >= self.plan.window_seconds and steps >= FEWEST_STEPS:
+            self._watch.stop()
             self._end_turn()
-
-    def _close(self) -> None:
-        """Add what was timed since the window (or its part) began."""
-        if self._since is None or self._warming or not self._pending:
-            return
-        self.ground.synchronize()
-        now = self.ground.now()
-        self._seconds += now - self._since
-        self._counted += self._pending
-        self._samples = _plus(self._samples, self._pending_samples)
-        self._pending, self._pending_samples, self._since = 0, 0, now
 
     def _end_turn(self) -> None:
         runner = self._order[0]
@@ -251,11 +209,11 @@ class Race:
                 self._fail("not finite", NOT_FINITE, rest_is_lost=True)
                 return
             self._poisoned = True
-        step = self._seconds / self._counted
+        step = self._watch.step_seconds
         if not runner.paces:
             runner.step_seconds = step
             runner.startup_seconds = sum(self._warm) - len(self._warm) * step
-        runner.paces.append(self._seconds / self._samples if self._samples else step)
+        runner.paces.append(self._watch.pace)
         self._next_turn()
 
     def _fail(self, verdict: str, reason: str, *, rest_is_lost: bool = False) -> None:
@@ -288,7 +246,7 @@ class Race:
         running = [one for one in self._runners[1:] if one.verdict is None]
         late = self._late()
         for runner in running:
-            runner.verdict = search.decided(_ratios(base, runner), last=late)
+            runner.verdict = search.decided(runner.ratios(base), last=late)
         if all(one.verdict for one in self._runners[1:]):
             self._end_race()
             return
@@ -300,7 +258,7 @@ class Race:
         results = [
             search.Result(
                 runner.change,
-                tuple(_ratios(base, runner)),
+                tuple(runner.ratios(base)),
                 runner.startup_seconds - base.startup_seconds,
                 runner.failure,
             )
@@ -321,7 +279,7 @@ class Race:
     def _tell(self, runner: Runner) -> None:
         assert runner.change is not None
         base = self._runners[0]
-        result = search.Result(runner.change, tuple(_ratios(base, runner)), 0.0, runner.failure)
+        result = search.Result(runner.change, tuple(runner.ratios(base)), 0.0, runner.failure)
         self._report(search.verdicts([result], base.names)[0])
 
     def _report(self, trial: Trial) -> None:
@@ -329,13 +287,5 @@ class Race:
         self.ground.emit(protocol.Tried(trial=trial))
 
 
-def _ratios(base: Runner, runner: Runner) -> list[float]:
-    return [before / after for before, after in zip(base.paces, runner.paces, strict=False)]
-
-
 def _same(one: float, two: float) -> bool:
     return abs(one - two) <= SAME * max(one, two)
-
-
-def _plus(total: int | None, more: int | None) -> int | None:
-    return None if total is None or more is None else total + more

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from outpace import stats
 from outpace.records import Span, Trial
@@ -13,7 +13,7 @@ from outpace.records import Span, Trial
 #: Turns of each candidate before it may be decided, and when it is decided whatever was seen.
 FEWEST_ROUNDS = 4
 MOST_ROUNDS = 10
-#: So much slower in the first round, and no second one is needed.
+#: So much slower in two rounds (its square in the first), and no further one is needed.
 HOPELESS = 0.75
 #: Less is not worth a line in a recipe.
 SMALLEST_GAIN = 1.01
@@ -127,7 +127,7 @@ def decided(ratios: Sequence[float], *, last: bool = False) -> str | None:  # no
     """
     if not ratios:
         return "no gain" if last else None
-    if len(ratios) <= 2 and max(ratios) < HOPELESS:
+    if ratios[0] < HOPELESS**2 or (len(ratios) == 2 and max(ratios) < HOPELESS):
         return "slower"
     over = last or len(ratios) >= MOST_ROUNDS
     if len(ratios) < FEWEST_ROUNDS:
@@ -140,6 +140,25 @@ def decided(ratios: Sequence[float], *, last: bool = False) -> str | None:  # no
     if span.high < SMALLEST_GAIN or over:
         return "no gain"
     return None
+
+
+@dataclass
+class Runner:
+    """One set of speed-ups in a race."""
+
+    change: Change | None
+    """``None``: the base."""
+    names: list[str]
+    paces: list[float] = field(default_factory=list)
+    """Seconds per sample (or per step), by round."""
+    step_seconds: float = 0.0
+    startup_seconds: float = 0.0
+    failure: tuple[str, str] | None = None
+    verdict: str | None = None
+
+    def ratios(self, base: Runner) -> list[float]:
+        """How many times as fast as *base*, by round."""
+        return [before / after for before, after in zip(base.paces, self.paces, strict=False)]
 
 
 @dataclass(frozen=True)

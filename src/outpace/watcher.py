@@ -6,15 +6,14 @@ ready; events leave in batches, a few times a second.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from outpace import protocol
+from outpace import protocol, readings
 from outpace.course import Course, Stop, Tracer
 from outpace.race import Race, Switches
 from outpace.stretch import Stretch
@@ -29,13 +28,6 @@ WITNESSES = ("torch", "keras", "script")
 
 current: Watch | None = None
 """The watch of this process, if it is a worker."""
-
-
-class Loss(Protocol):
-    """A loss that may still be on its way from the device."""
-
-    def ready(self) -> bool: ...
-    def __float__(self) -> float: ...
 
 
 class Watch:
@@ -228,7 +220,7 @@ class Watch:
     def metrics(self, values: Mapping[str, Any]) -> None:
         """Metrics of the script, by name. What is not a finite number is sent as ``None``."""
         with self._lock:
-            numbers = {name: _number(value) for name, value in values.items()}
+            numbers = {name: readings.number(value) for name, value in values.items()}
             self.flush()
             self.emit(protocol.Metrics(at=self.now(), step=self.steps, values=numbers))
 
@@ -256,10 +248,10 @@ class Watch:
                 self._ends, self._samples, self._interruptions = [], [], []
             steps: list[int] = []
             values: list[float | None] = []
-            while self._losses and (wait or _ready(self._losses[0][1])):
+            while self._losses and (wait or readings.ready(self._losses[0][1])):
                 step, loss = self._losses.popleft()
                 steps.append(step)
-                values.append(_number(loss))
+                values.append(readings.number(loss))
             if steps:
                 self.emit(protocol.Losses(steps=steps, values=values))
             self._flushed_at = self.now()
@@ -274,7 +266,7 @@ class Watch:
 
     def loss_is_finite(self) -> bool:
         """Whether the latest step's loss is a number; waits for it. A step without a loss passes."""
-        return self.latest_loss is None or _number(self.latest_loss) is not None
+        return self.latest_loss is None or readings.number(self.latest_loss) is not None
 
     def peak(self) -> tuple[int, str] | None:
         """The largest peak that the frameworks' allocators report: (bytes, source)."""
@@ -292,20 +284,3 @@ class Watch:
         """Send *event* to the parent; in a forked child of the worker, nothing happens."""
         if os.getpid() == self._pid:
             self._send(event)
-
-
-def _ready(loss: Any) -> bool:
-    ask = getattr(loss, "ready", None) or getattr(loss, "is_ready", None)
-    return bool(ask()) if callable(ask) else True
-
-
-def _number(value: Any) -> float | None:
-    """The value as a finite float, else ``None``; never raises: a script must not fail for being observed."""
-    try:
-        number = float(value)
-    except Exception:
-        try:
-            number = float(value.item())
-        except Exception:
-            return None
-    return number if math.isfinite(number) else None

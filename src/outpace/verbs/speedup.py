@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Protocol
 
-from outpace import __version__, proof, protocol, search, speedups
+from outpace import __version__, protocol, search, speedups
 from outpace.errors import OutpaceError, UsageError
 from outpace.proof import Training
 from outpace.records import Proof, Recipe, Trial
+from outpace.verbs import proving
+from outpace.verbs.proving import Prover
 from outpace.verbs.settings import Setting
 from outpace.verbs.trials import PATIENCE_SECONDS, Runner
 
 #: Seconds of one turn of a candidate, at least; for scripts that end too soon, less and less.
 WINDOW_SECONDS = 0.2
 SHORTEST_WINDOW_SECONDS = 0.01
-#: Losses of speed-ups that change no bit are compared over so many steps.
-FIRST_STEPS = 8
 INTERRUPTED = "interrupted: this is the best so far, and nothing is proven"
 
 
@@ -146,14 +146,9 @@ class _Session:
             raise OutpaceError(f"{self.setting.target}: no training step was seen")
 
     @property
-    def whole(self) -> bool:
-        """The trainings of the proof run to the end of the script."""
-        return self.first is not None and self.first.run.state == "done"
-
-    @property
     def _planned(self) -> int | None:
         assert self.first is not None
-        return self.limits.planned_steps or (self.first.run.steps if self.whole else None)
+        return self.limits.planned_steps or (self.first.run.steps if self.first.run.state == "done" else None)
 
     def _search(self) -> None:
         """Worker after worker, until nothing is left to try; one that died is replaced."""
@@ -202,56 +197,27 @@ class _Session:
         self.view.tried(trial)
 
     def _prove(self) -> None:
-        kept = self.kept
-        if not kept:
-            return
-        assert self.first is not None
-        for name in [name for name in kept if speedups.load(name).EFFECT == "same"]:
-            self.view.doing(f"checking that {name} changes nothing")
-            run = self._fallible([name], seed=0, steps=min(FIRST_STEPS, self.first.run.steps))
-            if run is None or not proof.reproduces(self.first.run.losses, run.run.losses):
-                self._blame([name], "its first losses are not the script's")
         if not self.kept:
             return
-        trainings = _Trainings(self)
-        if self._holds(trainings, self.kept):
-            return
-        self._find_the_guilty(trainings)
-
-    def _holds(self, trainings: _Trainings, names: Sequence[str]) -> bool:
-        """Whether *names* are as good as the script; where that is in doubt, over twice as many seeds."""
-        found: Proof | None = None
-        for seeds in (self.limits.seeds, 2 * self.limits.seeds):
-            found = trainings.compared(names, seeds)
-            if found is None or found.held or not found.scores or _far_off(found):
+        assert self.first is not None
+        prover = Prover(self.runner, self.first, self.view.doing, self.limits.seeds)
+        for name in self.kept:
+            if speedups.load(name).EFFECT == "same" and not prover.reproduces(name):
+                self._blame([name], "its first losses are not the script's")
+        while kept := self.kept:
+            self.proof = prover.judge(kept)
+            if self.proof is not None and self.proof.held:
                 break
-        self.proof = found
-        return found is not None and found.held
-
-    def _find_the_guilty(self, trainings: _Trainings) -> None:
-        """Drop one at a time; who makes the difference is removed."""
-        kept = self.kept
-        failed = self.proof
-        reason = _why(failed)
-        if len(kept) > 1:
-            for name in sorted(kept, key=lambda name: -speedups.EFFECTS.index(speedups.load(name).EFFECT)):
-                self.view.doing(f"proof failed; without {name}")
-                if self._holds(trainings, [other for other in kept if other != name]):
-                    self._blame([name], reason)
-                    return
-        self.proof = failed
-        self._blame(kept, reason)
+            reason = proving.reason(self.proof)
+            guilty = prover.guilty(kept)
+            if guilty is None:
+                self._blame(kept, reason)
+                break
+            self._blame([guilty[0]], reason)
+        self.notes += prover.failures
 
     def _blame(self, names: Sequence[str], reason: str) -> None:
         self._take(Trial(names=list(names), base=self.kept, verdict="not the same", reason=reason))
-
-    def _fallible(self, names: Sequence[str], *, seed: int, steps: int | None) -> Training | None:
-        """A training that may fail for its speed-ups."""
-        try:
-            return self.runner.stretch(names, seed=seed, steps=steps)
-        except OutpaceError as error:
-            self.notes.append(f"with {', '.join(names) or 'nothing'}: {error.what}")
-            return None
 
     def _written(self) -> Recipe:
         assert self.first is not None
@@ -271,51 +237,3 @@ class _Session:
             proof=self.proof,
             notes=self.notes,
         )
-
-
-@dataclass
-class _Trainings:
-    """The trainings of the proof by what was on and the seed; those without speed-ups are made once."""
-
-    session: _Session
-    made: dict[tuple[str, ...], list[Training]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        assert self.session.first is not None
-        self.made[()] = [self.session.first]
-        self.whole = self.session.whole
-        self.steps = None if self.whole else self.session.first.run.steps
-
-    def compared(self, names: Sequence[str], seeds: int) -> Proof | None:
-        """*names* against the script as it is, in turns; ``None``: a training failed."""
-        sides: list[tuple[str, ...]] = [(), tuple(names)]
-        for seed in range(seeds):
-            for side in sides if seed % 2 else sides[::-1]:
-                runs = self.made.setdefault(side, [])
-                if len(runs) > seed:
-                    continue
-                what = "with the recipe" if side else "as it is"
-                self.session.view.doing(f"proof: training {what}, seed {seed + 1} of {seeds}")
-                run = self.session._fallible(side, seed=seed, steps=self.steps)
-                if run is None:
-                    return None
-                runs.append(run)
-        notes = [] if self.whole else [f"over the first {self.steps:,} steps of each training"]
-        return proof.of(*(self.made[side][:seeds] for side in sides), whole=self.whole, notes=notes)
-
-
-def _far_off(found: Proof) -> bool:
-    """More seeds would not help."""
-    return any(one.worse_by is None or one.worse_by > 3 * one.margin for one in found.scores if not one.held)
-
-
-def _why(found: Proof | None) -> str:
-    if found is None:
-        return "a training of the proof failed"
-    worst = [one for one in found.scores if not one.held]
-    if not worst:
-        return "nothing could be compared"
-    one = worst[0]
-    if one.bound is None:
-        return f"{one.name} is not finite"
-    return f"{one.name} may be worse by {one.bound:.3g}, and {one.margin:.3g} is allowed"
