@@ -41,11 +41,11 @@ def direction(name: str) -> str:
     return "higher" if re.search(HIGHER, name) else "unknown"
 
 
-def figures(run: Run) -> dict[str, float]:
-    """What a training is judged by: each metric's last value, and its losses."""
+def figures(run: Run, steps: int | None = None) -> dict[str, float]:
+    """What a training is judged by: each metric's last value, and its losses (of the first *steps*)."""
     found = {name: value for name, value in run.metrics.items() if value is not None}
-    losses = [loss for loss in run.losses if loss is not None]
-    if run.nonfinite_losses:
+    losses = [loss for loss in run.losses[:steps] if loss is not None]
+    if any(steps is None or step < steps for step in run.nonfinite_losses):
         return found | {"final loss": math.inf, "mean loss": math.inf}
     if losses:
         end = max(1, round(len(losses) * END))
@@ -117,7 +117,8 @@ def of(
         whole: they ran to the end of the script.
         notes: what a reader must know of them.
     """
-    sides = [[figures(one.run) for one in side] for side in (baseline, recipe)]
+    steps = min(one.run.steps for one in [*baseline, *recipe])
+    sides = [[figures(one.run, None if whole else steps) for one in side] for side in (baseline, recipe)]
     names = [name for name in sides[0][0] if all(name in each for side in sides for each in side)]
     scores = [score(name, *([each[name] for each in side] for side in sides)) for name in names]
     lost = sorted({name for each in sides[0] for name in each} - set(names))
@@ -135,7 +136,7 @@ def of(
         )
     return Proof(
         seeds=[one.run.seed or 0 for one in baseline],
-        steps=min(one.run.steps for one in [*baseline, *recipe]),
+        steps=steps,
         whole=whole,
         scores=scores,
         held=bool(scores) and all(one.held for one in scores),

@@ -22,6 +22,9 @@ def speedup(
     allow: Annotated[
         str, typer.Option(help="The strongest effect on the mathematics: same, rounding or different.")
     ] = "rounding",
+    try_: Annotated[
+        str | None, typer.Option("--try", help="Speed-ups to try, separated by commas; else all.")
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings of each kind in the proof.")] = 3,
     budget: Annotated[float, typer.Option(help="Seconds for the search and the proof.")] = 300.0,
     planned_steps: Annotated[
@@ -48,7 +51,12 @@ def speedup(
             raise UsageError(f"--save {save}: a recipe is a .toml file", "--save recipe.toml")
         check_writable(save)
     limits = verb.Limits(
-        allow=allow, seeds=seeds, budget=budget, planned_steps=planned_steps, proof_steps=proof_steps
+        allow=allow,
+        seeds=seeds,
+        budget=budget,
+        planned_steps=planned_steps,
+        proof_steps=proof_steps,
+        names=tuple(name.strip() for name in try_.split(",")) if try_ is not None else (),
     )
     with _view(quiet=quiet) as view:
         found = verb.speedup(target, args, device=device, limits=limits, view=view)

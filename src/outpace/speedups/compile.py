@@ -33,6 +33,8 @@ class _Compiled(Part):
     def leave(self, module: Any, result: Any) -> Any:
         from torch._dynamo.utils import counters
 
+        if module not in self._compiled:
+            return result
         graphs = counters["stats"]["unique_graphs"]
         if graphs:
             self._tell(

@@ -60,11 +60,16 @@ class Limits:
     """Seconds for all."""
     planned_steps: int | None = None
     proof_steps: int | None = None
+    names: tuple[str, ...] = ()
+    """What to try; nothing: all that is allowed."""
     patience: float = PATIENCE_SECONDS
 
     def __post_init__(self) -> None:
         if self.allow not in speedups.EFFECTS:
             raise UsageError(f"unknown effect {self.allow!r}", f"one of {', '.join(speedups.EFFECTS)}")
+        unknown = set(self.names) - set(speedups.names())
+        if unknown:
+            speedups.chosen(unknown)
         if self.seeds < 2:
             raise UsageError(f"--seeds {self.seeds}: one seed shows no spread", "--seeds 3, or more")
         if not self.budget > 0:
@@ -121,7 +126,10 @@ class _Session:
         self.runner = Runner(self.setting, self._hear, self.limits.patience)
         allowed = speedups.EFFECTS[: speedups.EFFECTS.index(self.limits.allow) + 1]
         known = {name: speedups.load(name) for name in speedups.names()}
-        self.slots = {name: module.SLOT for name, module in known.items() if module.EFFECT in allowed}
+        asked = self.limits.names or known
+        self.slots = {
+            name: module.SLOT for name, module in known.items() if module.EFFECT in allowed and name in asked
+        }
 
     def recipe(self) -> Recipe:
         try:

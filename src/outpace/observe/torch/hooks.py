@@ -7,7 +7,6 @@ optimizer step: the modules inside run at full speed, and a compiled model never
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
 import time
@@ -15,14 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import wrapt
 from torch.nn.modules import module as module_globals
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from outpace.observe.torch import batches, places
-from outpace.observe.torch.compilers import keep_compilers_out
+from outpace.observe.torch import batches, compilers, places
 from outpace.observe.torch.gradients import ENOUGH, Unstepped, identity
 from outpace.observe.torch.losses import loss_of, total
 from outpace.observe.torch.placement import Placement
@@ -77,11 +74,7 @@ class Hooks:
         around(DataLoader, "__iter__", self._new_pass)
         around(torch.amp.GradScaler, "scale", self._scale)
         around(torch.amp.GradScaler, "step", self._scaler_step)
-        wrapt.register_post_import_hook(
-            lambda module: around(module.OptimizedModule, "__call__", self._call_compiled),
-            "torch._dynamo.eval_frame",
-        )
-        wrapt.register_post_import_hook(keep_compilers_out, "torch._dynamo")
+        compilers.meet(self.stage.drive)
         self.watch.at_begin.append(self._begins)
         self.watch.before_end.append(self.finish)
 
@@ -107,10 +100,6 @@ class Hooks:
     def _see(self, module: torch.nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         armed = self._hook_id in module_globals._global_forward_pre_hooks
         return self._call(module, inputs) or inputs if armed else inputs
-
-    def _call_compiled(self, original: Callable[..., Any], module: Any, *args: Any, **kwargs: Any) -> Any:
-        """A compiled module warns of global hooks: be through with ours before it looks."""
-        return self.stage.drive(module, functools.partial(original, module), args, kwargs, compiled=True)
 
     def _new_pass(self, original: Callable[..., Any], loader: DataLoader[Any]) -> Any:
         iterator = original(loader)

@@ -113,7 +113,8 @@ class Stage:
         self._models.add(module)
         for part in self._on.values():
             part.model(module)
-        self._install(module)
+        if not self._driving:
+            self._install(module)
         if self._driving or not self._on:
             return inputs
         inputs, _ = self._enter(module, inputs, {})
@@ -134,15 +135,14 @@ class Stage:
         if type(module).__call__ is not torch.nn.Module.__call__:
             return
         ours = weakref.ref(module)  # a module must not keep itself alive
-        compiled = module._compiled_call_impl
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return (compiled or ours()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
+            return ours()._call_impl(*args, **kwargs)  # type: ignore[union-attr]
 
         def run(*args: Any, **kwargs: Any) -> Any:
             module = ours()
             assert module is not None
-            return self.drive(module, call, args, kwargs, compiled=compiled is not None)
+            return self.drive(module, call, args, kwargs, compiled=False)
 
         module._compiled_call_impl = run
 
