@@ -14,14 +14,19 @@ import pytest
 from outpace import scripts
 from outpace.cards import load
 from outpace.records import (
+    VERDICTS,
     Comparison,
     Measurement,
     Method,
     Operator,
     OperatorShare,
+    Proof,
+    Recipe,
     Run,
+    Score,
     StepMemory,
     Trace,
+    Trial,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +49,7 @@ def test_shown_commands_exist(document: str, command: str) -> None:
     if "[options]" in words:
         return
     before_target = words[1:]
-    if words[1] in ("train", "measure", "trace"):
+    if words[1] in ("train", "measure", "speedup", "trace"):
         ends = [index for index, word in enumerate(words) if word in scripts.names() or word.endswith(".py")]
         assert ends, f"{document}: {command} names no target"
         before_target = words[1 : ends[0]]
@@ -73,6 +78,19 @@ def test_every_field_of_measuring_is_documented(kind: type[msgspec.Struct]) -> N
     documented = set(re.findall(r"`([a-z0-9_]+)`", (ROOT / "docs" / "measurement.md").read_text()))
     missing = {field.encode_name for field in msgspec.structs.fields(kind)} - documented
     assert not missing
+
+
+@pytest.mark.parametrize("kind", [Recipe, Trial, Proof, Score])
+def test_every_field_of_a_recipe_is_documented(kind: type[msgspec.Struct]) -> None:
+    text = (ROOT / "docs" / "speedups.md").read_text()
+    documented = set(re.findall(r"`([a-z0-9_]+)`", text))
+    missing = {field.encode_name for field in msgspec.structs.fields(kind)} - documented
+    assert not missing
+
+
+def test_every_verdict_of_a_trial_is_documented() -> None:
+    text = (ROOT / "docs" / "speedups.md").read_text()
+    assert not [verdict for verdict in VERDICTS if f"`{verdict}`" not in text]
 
 
 def test_the_number_of_cards_is_told_right() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from outpace import proof, speedups, units
 from outpace.records import Proof, Recipe, Score, Span, Trial
+
+#: Of a line below its heading; with the indentation, 80.
+WIDTH = 76
 
 
 def recipe(found: Recipe) -> str:
@@ -63,10 +67,18 @@ def _mean(values: Sequence[float | None]) -> str:
 
 
 def _table(trials: Sequence[Trial]) -> Iterator[str]:
-    rows = [cells(trial) for trial in trials]
-    width = min(34, max(len(name) for name, _, _ in rows))
+    rows = [cells(trial) for trial in trials if trial.gain is not None]
+    width = max((len(name) for name, _, _ in rows), default=0)
     for name, gain, word in rows:
-        yield f"{name:<{width}}  {gain:<20}  {word}".rstrip()
+        yield from _wrapped(f"{name:<{width}}  {gain:<20}  ", word)
+    for name, _, word in (cells(trial) for trial in trials if trial.gain is None):
+        yield from _wrapped(f"{name}  ", word)
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    """*text* beside *label*, within what a terminal has beside the indentation."""
+    indent = " " * min(len(label), 8)
+    return textwrap.wrap(label + text, WIDTH, subsequent_indent=indent, break_long_words=False)
 
 
 def verdict(trial: Trial) -> str:
@@ -92,14 +104,17 @@ def cells(trial: Trial) -> tuple[str, str, str]:
 
 def _evidence(found: Proof) -> Iterator[str]:
     for score in found.scores:
-        yield f"{score.name}: {_mean(score.recipe)} with, {_mean(score.baseline)} without; {_margin(score)}"
-    yield (
+        figures = f"{_mean(score.recipe)} with, {_mean(score.baseline)} without; "
+        yield from _wrapped(f"{score.name}: ", figures + _margin(score))
+    yield from _wrapped(
+        "",
         f"worse by up to {proof.MARGIN_DEVIATIONS:g} standard deviations between seeds (or "
-        f"{proof.MARGIN_SHARE:.1%}) counts as the same"
+        f"{proof.MARGIN_SHARE:.1%}) counts as the same",
     )
-    yield (
+    yield from _wrapped(
+        "",
         f"{len(found.seeds)} seeds let a worsening of {proof.detectable(len(found.seeds)):.1f} deviations "
-        "or more pass once in 20 times at most"
+        "or more pass once in 20 times at most",
     )
 
 
