@@ -22,7 +22,7 @@ LAYERS = [
     ["windows", "limits", "ceilings", "comparison", "watcher"],
     ["findings"],
     ["explanations"],
-    ["operators"],
+    ["operators", "prediction"],
     ["observe", "meters", "measured"],
     ["sampling", "attaching"],
     ["worker", "launch"],

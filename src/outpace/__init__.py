@@ -16,11 +16,25 @@ if TYPE_CHECKING:
     from outpace.verbs.compare import compare
     from outpace.verbs.devices import devices
     from outpace.verbs.measure import measure
+    from outpace.verbs.predict import predict
     from outpace.verbs.trace import trace
+    from outpace.verbs.trace_model import trace_model
     from outpace.verbs.train import train
     from outpace.verbs.watch import watch
 
-__all__ = ["__version__", "compare", "devices", "log", "measure", "step", "trace", "train", "watch"]
+__all__ = [
+    "__version__",
+    "compare",
+    "devices",
+    "log",
+    "measure",
+    "predict",
+    "step",
+    "trace",
+    "trace_model",
+    "train",
+    "watch",
+]
 __version__ = "0.1.0.dev0"
 
 
@@ -52,7 +66,7 @@ def log(**metrics: Any) -> None:
 
 def __getattr__(name: str) -> Any:
     """The verbs, imported when first used: ``import outpace`` in a training script costs nothing."""
-    if name in ("compare", "devices", "measure", "trace", "train", "watch"):
+    if name in ("compare", "devices", "measure", "predict", "trace", "trace_model", "train", "watch"):
         import importlib
 
         return getattr(importlib.import_module(f"outpace.verbs.{name}"), name)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from outpace.cli import facts, training
+from outpace.cli import facts, predicting, training
 from outpace.cli.app import app, complain
 from outpace.errors import OutpaceError
 
-__all__ = ["app", "complain", "facts", "main", "training"]
+__all__ = ["app", "complain", "facts", "main", "predicting", "training"]
 
 
 def main() -> None:

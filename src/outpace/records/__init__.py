@@ -16,6 +16,7 @@ from outpace.records.measurement import (
     Span,
     StepSeconds,
 )
+from outpace.records.prediction import Interval, MostBatch, Prediction
 from outpace.records.run import Run
 from outpace.records.things import Card, Device, Host
 from outpace.records.trace import Operator, StepMemory, Trace
@@ -28,10 +29,13 @@ __all__ = [
     "Environment",
     "Finding",
     "Host",
+    "Interval",
     "Measurement",
     "Method",
+    "MostBatch",
     "Operator",
     "OperatorShare",
+    "Prediction",
     "Run",
     "Span",
     "StepMemory",

@@ -1,0 +1,190 @@
+"""An operator as parts: what one kind of kernel has to compute and to move.
+
+A convolution's backward pass is two parts, the gradient by the data and by the weights. The name of a part is that
+of its coefficient, so kernels that behave alike share one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from outpace.prediction import tiles
+from outpace.records import Card, Operator
+
+#: Kinds that run on matrix units where the card has them for the dtype.
+ON_MATRIX_UNITS = ("matmul", "convolution", "attention", "rnn")
+
+
+class Part(NamedTuple):
+    """Equal kernels of a step.
+
+    ``flops`` and ``bytes`` are of one of ``count`` kernels; ``waste`` multiplies the arithmetic (see `tiles`).
+    """
+
+    name: str
+    phase: str
+    unit: str
+    """``matrix`` or ``vector``."""
+    dtype: str
+    flops: float
+    waste: float
+    bytes: float
+    count: int
+    kernels: int = 1
+    """Kernels that run one after the other within it: the time steps of an RNN."""
+    known: bool = True
+    """``False``: neither its arithmetic nor its traffic is certain; it is bounded, never left out."""
+
+
+def unit_of(kind: str, dtype: str, card: Card) -> str:
+    """Which units of *card* compute an operator of *kind* in *dtype*."""
+    if kind in ON_MATRIX_UNITS and card.matrix_flops_per_second.get(dtype):
+        return "matrix"
+    return "vector"
+
+
+def of_operator(operator: Operator, card: Card) -> list[Part]:
+    """The parts of all calls of *operator* on *card*."""
+    unit = unit_of(operator.kind, operator.dtype, card)
+    units = card.units or 64
+    if operator.kind == "matmul":
+        return [_matmul(operator, unit, units)]
+    if operator.kind == "convolution" and len(operator.inputs) >= 2 and operator.outputs:
+        return _convolution(operator, unit, units)
+    if operator.kind == "rnn":
+        return [_recurrent(operator, unit, units)]
+    if operator.kind == "attention":
+        name = "attention causal" if operator.attributes.get("causal") else "attention"
+        return [_part(operator, name, unit)]
+    return [_part(operator, _light_name(operator), "vector")]
+
+
+def _part(operator: Operator, name: str, unit: str, **changes: object) -> Part:
+    part = Part(
+        name=name,
+        phase=operator.phase,
+        unit=unit,
+        dtype=operator.dtype,
+        flops=float(operator.flops),
+        waste=1.0,
+        bytes=float(operator.bytes_read + operator.bytes_written),
+        count=operator.count,
+        known=not operator.guessed,
+    )
+    return part._replace(**changes)
+
+
+def _number(operator: Operator, name: str, default: int) -> int:
+    value = operator.attributes.get(name, default)
+    return int(value) if isinstance(value, (int, bool)) else default
+
+
+def _matmul(operator: Operator, unit: str, units: int) -> Part:
+    m, n, k = (_number(operator, name, 1) for name in "mnk")
+    batch = _number(operator, "batch", 1)
+    name = "matmul" if batch == 1 else "matmul batched"
+    return _part(operator, name, unit, waste=tiles.waste(m, n, k, batch, units, unit))
+
+
+def _convolution(operator: Operator, unit: str, units: int) -> list[Part]:
+    wanted = operator.attributes.get("gradients")
+    if wanted is None:
+        data, weight, out = operator.inputs[0], operator.inputs[1], operator.outputs[0]
+        return [_one_convolution(operator, "forward", unit, units, data, weight, out, 1)]
+    out, data, weight = operator.inputs[0], operator.inputs[1], operator.inputs[2]
+    both = ("data", "weight") if wanted == "both" else ({"input": "data"}.get(str(wanted), str(wanted)),)
+    return [
+        _one_convolution(operator, which, unit, units, data, weight, out, len(both))
+        for which in both
+        if which in ("data", "weight")
+    ]
+
+
+def _one_convolution(
+    operator: Operator,
+    which: str,
+    unit: str,
+    units: int,
+    data: tuple[int, ...],
+    weight: tuple[int, ...],
+    out: tuple[int, ...],
+    shared_by: int,
+) -> Part:
+    """*which*: ``forward``, or the gradient by the ``data`` or by the ``weight``, as an implicit product."""
+    groups = max(_number(operator, "groups", 1), 1)
+    if operator.attributes.get("transposed"):
+        data, out = out, data
+    channels_in, channels_out, window = data[1] // groups, out[1] // groups, math.prod(weight[2:])
+    rows_in, rows_out = data[0] * math.prod(data[2:]), out[0] * math.prod(out[2:])
+    name = _convolution_name(operator, channels_in, groups, weight[2:])
+    if which == "forward":
+        sizes = (rows_out, channels_out, channels_in * window)
+    elif which == "data":
+        sizes = (rows_in, channels_in, channels_out * window)
+    else:
+        sizes = (channels_out, channels_in * window, rows_out)
+    lost = 1.0 if name.endswith(("grouped", "depthwise")) else tiles.waste(*sizes, 1, units, unit)
+    layout = "channels-last" if operator.attributes.get("layout") == "channels_last" else ""
+    if name.endswith(("grouped", "depthwise")) and layout:
+        name = f"{name} {layout}"
+    return _part(
+        operator,
+        f"{name} {which}",
+        unit,
+        flops=operator.flops / shared_by,
+        bytes=(operator.bytes_read + operator.bytes_written) / shared_by,
+        waste=lost,
+    )
+
+
+def _convolution_name(operator: Operator, channels_in: int, groups: int, window: tuple[int, ...]) -> str:
+    if groups > 1:
+        return "convolution depthwise" if channels_in == 1 else "convolution grouped"
+    if math.prod(window) == 1:
+        return "convolution 1x1"
+    strides = operator.attributes.get("stride", ())
+    unit_stride = not isinstance(strides, tuple) or all(stride == 1 for stride in strides)
+    return "convolution 3x3" if tuple(window) == (3, 3) and unit_stride else "convolution"
+
+
+def converted_bytes(operator: Operator, unit: str) -> float:
+    """Bytes that a change of layout moves around one call: matrix units want channels last."""
+    if operator.kind != "convolution" or unit != "matrix" or operator.dtype == "tf32":
+        return 0.0
+    if operator.attributes.get("layout") == "channels_last":
+        return 0.0
+    return 2.0 * (operator.bytes_read + operator.bytes_written)
+
+
+def _recurrent(operator: Operator, unit: str, units: int) -> Part:
+    """All layers and time steps as one part; each step is a kernel that must wait for the one before."""
+    hidden = _number(operator, "hidden", 1)
+    steps = _number(operator, "length", 1) * _number(operator, "layers", 1) * _number(operator, "directions", 1)
+    cell = str(operator.attributes.get("cell", "rnn"))
+    gates = {"lstm": 4, "gru": 3}.get(cell, 1)
+    batch = _number(operator, "batch", 1)
+    lost = tiles.waste(batch, gates * hidden, hidden, 1, units, unit)
+    backward = operator.phase == "backward"
+    size = 2 if operator.dtype in ("fp16", "bf16") else 4
+    # the recurrent weights are read again at every time step, unless they stay in registers
+    weights = float(gates * hidden * hidden * size)
+    return _part(
+        operator,
+        "rnn backward" if backward else "rnn forward",
+        unit,
+        waste=lost,
+        bytes=operator.bytes_read + operator.bytes_written + weights * steps,
+        kernels=steps,
+    )
+
+
+def _light_name(operator: Operator) -> str:
+    kind = operator.kind
+    if kind == "normalization":
+        return "batch norm" if "batch_norm" in operator.name else "layer norm"
+    if operator.phase == "optimizer" or kind == "optimizer":
+        return "optimizer"
+    return kind if kind in ("softmax", "pooling", "embedding", "reduction", "copy", "random", "sort") else (
+        "elementwise" if kind == "elementwise" else "other"
+    )
