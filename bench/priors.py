@@ -80,14 +80,16 @@ LAYOUT_TRAFFIC = (-0.3, 0.5)
 #: Share of the datasheet that cards sustain.
 PEAKS: dict[str, tuple[float, float]] = {
     "vector fp32": (math.log(0.88), 0.1),
-    "matrix fp16": (math.log(0.7), 0.15),
-    "matrix tf32": (math.log(0.72), 0.15),
-    "matrix fp32": (math.log(0.68), 0.15),
+    "matrix fp16": (math.log(0.9), 0.15),
+    "matrix tf32": (math.log(0.9), 0.15),
+    "matrix fp32": (math.log(0.8), 0.15),
 }
 BANDWIDTH = (math.log(0.87), 0.05)
 #: How far an architecture differs from the mean, and a card from its architecture.
 ARCHITECTURE_SD, CARD_SD = 0.12, 0.08
 BANDWIDTH_ARCHITECTURE_SD, BANDWIDTH_CARD_SD = 0.06, 0.04
+#: Log FLOPs per clock at which shared memory feeds half of the matrix units: 128 bytes per clock, tiles of 64 x 64.
+FEED = (math.log(3000.0), 0.5)
 #: Exponent, log watts per 1000 lanes and GHz at 12 nm, exponent of the process.
 POWER = {"exponent": (0.6, 0.15), "log watts": (math.log(40.0), 0.3), "process": (1.0, 0.2)}
 

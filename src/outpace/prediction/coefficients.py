@@ -90,6 +90,8 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Of the maximum of arithmetic and traffic: 1 adds them up, large takes the larger."""
     cache_boost: float
     """How much faster than memory the last cache is, at most, less one."""
+    feed: float
+    """FLOPs per clock (of 16-bit types) at which half of a multiprocessor's matrix units wait for data."""
     arithmetic: dict[str, dict[str, float]]
     """By unit (``matrix``, ``vector``) and part: logarithm of the share of the sustained peak."""
     traffic: dict[str, float]

@@ -50,6 +50,30 @@ def _matrix_only(card: Card) -> float | None:
     return fastest or None
 
 
+def fed(card: Card, unit: str, dtype: str, feed: float) -> float:
+    """Share of the matrix peak that registers and caches can feed: 1 / (1 + FLOPs per clock and unit / feed).
+
+    The more a multiprocessor can compute per clock, the smaller the share that its shared memory and its registers
+    keep busy: cards with a halved rate (GeForce) come closer to their peak than those without.
+    """
+    per_clock = flops_per_clock(card, unit, dtype)
+    return 1.0 if per_clock is None else 1.0 / (1.0 + per_clock / feed)
+
+
+def flops_per_clock(card: Card, unit: str, dtype: str) -> float | None:
+    """Of one multiprocessor's matrix units, in 16-bit terms; ``None`` of vector units, or where it is not known."""
+    peak = datasheet_peak(card, unit, dtype)
+    if unit != "matrix" or peak is None or not card.units:
+        return None
+    clock = card.clock_boost_hertz
+    if not clock and card.vector_cores and card.vector_flops_per_second.get("fp32"):
+        clock = card.vector_flops_per_second["fp32"] / (2.0 * card.vector_cores)
+    if not clock:
+        return None
+    wide = {"tf32": 2.0, "fp32": 2.0, "fp64": 4.0, "fp8": 0.5, "int8": 0.5}.get(dtype, 1.0)
+    return wide * peak / (card.units * clock)
+
+
 def power_ratio(card: Card, power: Power, *, limit_watts: float | None = None) -> float | None:
     """Watts that a card may draw over those that it needs to hold its clock; ``None``: not known."""
     watts = limit_watts or card.board_power_watts
@@ -94,7 +118,8 @@ def peak(card: Card, unit: str, dtype: str, coefficients: Coefficients) -> Rate 
     known = coefficients.peaks.get(key_of(unit, dtype)) or coefficients.peaks["vector fp32"]
     powered = power_term(card, coefficients.power)
     log, sd, basis = sustained(card, known, powered=powered)
-    return Rate(datasheet * math.exp(log), sd, basis)
+    share = fed(card, unit, dtype, coefficients.feed)
+    return Rate(datasheet * share * math.exp(log), sd, basis)
 
 
 def bandwidth(card: Card, coefficients: Coefficients) -> Rate | None:

@@ -47,7 +47,9 @@ def operators_on(trace: Trace, card: Card, asked: str) -> list[Operator]:
     written = [
         operator
         for operator in trace.operators
-        if operator.attributes.get("device", trace.device) == trace.device and operator.kind != "communication"
+        if operator.attributes.get("device", trace.device) == trace.device
+        and operator.kind != "communication"
+        and not _on_host(operator)
     ]
     if card.kind != "cpu":
         written = launches.grouped_optimizer(written)
@@ -55,6 +57,11 @@ def operators_on(trace: Trace, card: Card, asked: str) -> list[Operator]:
     return precision.of_step(
         written, asked, card, parameter_bytes=parameters, tf32_by_default=by_default
     )
+
+
+def _on_host(operator: Operator) -> bool:
+    """The step counters of optimizers lie on the CPU."""
+    return operator.phase == "optimizer" and operator.name == "aten._local_scalar_dense"
 
 
 def timed(

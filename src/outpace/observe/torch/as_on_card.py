@@ -61,6 +61,8 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
                 args, kwargs = self._to(widest, args), self._to(widest, kwargs)
         if name == "scaled_dot_product_attention":
             return self._attention(func, args, kwargs)
+        if name in ("dropout", "dropout_"):
+            return _dropout(func, args, kwargs)
         if name in rnn_operator.CELLS and not _packed(args):
             with torch._C.DisableTorchFunction():
                 return rnn_operator.call(name, *args)
@@ -104,9 +106,17 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
         query, mask = given["query"], given.get("attn_mask")
         if isinstance(mask, torch.Tensor) and mask.is_floating_point() and mask.dtype != query.dtype:
             given["attn_mask"] = mask.to(query.dtype)
-        if given.get("enable_gqa"):
-            return func(**given)
         return func(**given)
+
+
+def _dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """One kernel that also writes the mask; the CPU takes three."""
+    names = ("input", "p", "train" if "train" in kwargs else "training")
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    training = given.get("training", given.get("train", True))
+    if not training or not given.get("p", 0.5):
+        return func(*args, **kwargs)
+    return torch.native_dropout(given["input"], given.get("p", 0.5), True)[0]
 
 
 def _packed(args: tuple[Any, ...]) -> bool:

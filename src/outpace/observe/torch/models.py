@@ -243,5 +243,5 @@ def facts() -> dict[str, Any]:
     version = sys.version_info
     return {
         "host": host.here(),
-        "versions": {"python": f"{version.major}.{version.minor}.{version.micro}", "torch": torch.__version__},
+        "versions": {"python": f"{version.major}.{version.minor}.{version.micro}", "torch": str(torch.__version__)},
     }
