@@ -23,6 +23,9 @@ from outpace.records import Card, Operator
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _SHARPNESS = 4.0
 NEWEST = "pytorch 2"
+#: Which stacks each rate is told for; of others the difference to these is estimated.
+REFERENCE = {"vector fp32": ("pytorch 2",), "matrix fp32": ("pytorch 2",), "bandwidth": ("pytorch 2",)}
+_MATRIX_REFERENCE = ("pytorch 2", "pytorch 1.13", "pytorch 1.12")
 
 
 class Example(NamedTuple):
@@ -62,6 +65,12 @@ class _Names:
             self.of(("peak", key, "card", card.name), 0.0, priors.CARD_SD),
         )
 
+    def stack(self, stack: str, key: str) -> int:
+        """Of a rate with another stack than the one that it is told for; -1: the same."""
+        if stack in REFERENCE.get(key, _MATRIX_REFERENCE):
+            return -1
+        return self.of(("stack", stack, key), 0.0, priors.STACK_SD if key != "bandwidth" else priors.STACK_SD / 3)
+
     def bandwidth(self, card: Card) -> tuple[int, int, int]:
         mean, sd = priors.BANDWIDTH
         return (
@@ -84,27 +93,23 @@ class Problem:
         self._card_index: dict[str, int] = {}
         rows: list[tuple[float, ...]] = []
         columns: list[tuple[int, ...]] = []
-        labels: list[tuple[float, float, int, int, float]] = []
+        labels: list[tuple[float, float, int, float]] = []
         for number, example in enumerate(examples):
-            stack = -1
-            if example.stack != NEWEST:
-                stack = self.names.of(("stack", example.stack), 0.0, priors.STACK_SD)
             floor = -1
             if example.floor is not None:
                 floor = self.names.of(("floor", example.floor), math.log(2e-5), 0.7)
             host = 0.0
             if example.eager and example.floor is None:
                 host = launches.host_seconds(example.operators, HOST, mode="eager")
-            labels.append((math.log(example.seconds), example.sd, stack, floor, host))
+            labels.append((math.log(example.seconds), example.sd, floor, host))
             for operator in example.operators:
                 for part in parts.of_operator(operator, example.card):
-                    self._add(rows, columns, number, part, operator, example.card, example.floor is None)
+                    self._add(rows, columns, number, part, operator, example)
         self.values = np.array(rows)
         self.columns = np.array(columns, dtype=np.int64)
         self.log_seconds, self.sds, *_ = (np.array(one, dtype=float) for one in zip(*labels, strict=True))
-        self.stacks = np.array([one[2] for one in labels])
-        self.floors = np.array([one[3] for one in labels])
-        self.hosts = np.array([one[4] for one in labels])
+        self.floors = np.array([one[2] for one in labels])
+        self.hosts = np.array([one[3] for one in labels])
         self.means, self.prior_sds = np.array(self.names.means), np.array(self.names.sds)
         self._power_facts = np.array([_power_facts(card) for card in self.cards])
 
@@ -115,9 +120,9 @@ class Problem:
         number: int,
         part: Part,
         operator: Operator,
-        card: Card,
-        in_step: bool,
+        example: Example,
     ) -> None:
+        card, in_step = example.card, example.floor is None
         if card.name not in self._card_index:
             self._card_index[card.name] = len(self.cards)
             self.cards.append(card)
@@ -134,17 +139,17 @@ class Problem:
         arithmetic = self.names.of(("arithmetic", part.unit, part.name), *table.get(part.name, (0.0, 0.02)))
         traffic = self.names.of(("traffic", part.name), *priors.TRAFFIC.get(part.name, (0.0, 0.2)))
         peak, bandwidth = self.names.peak(key, card), self.names.bandwidth(card)
-        card_index = self._card_index[card.name]
+        places = (self._card_index[card.name], self.names.stack(example.stack, key), self.names.stack(example.stack, "bandwidth"))
         per_clock = hardware.flops_per_clock(card, part.unit, part.dtype) or 0.0
         rows.append((number, part.count, compute, memory, launch, per_clock))
-        columns.append((arithmetic, *peak, traffic, *bandwidth, card_index))
+        columns.append((arithmetic, *peak, traffic, *bandwidth, *places))
         moved = parts.converted_bytes(operator, part.unit)
         if moved:
             shared = 2 if operator.attributes.get("gradients") == "both" else 1
             layout = self.names.of(("layout",), *priors.LAYOUT_TRAFFIC)
             memory = moved / shared / card.memory_bandwidth_bytes_per_second
             rows.append((number, part.count, 0.0, memory, 0.0, 0.0))
-            columns.append((arithmetic, *peak, layout, *bandwidth, card_index))
+            columns.append((arithmetic, *peak, layout, *bandwidth, *places))
 
     def _powered(self, theta: Array) -> tuple[Array, Array]:
         """Power term of each card, and its derivatives by the three power parameters."""
@@ -162,11 +167,12 @@ class Problem:
         count, compute, memory, launch, per_clock = self.values[:, 1:].T
         c = self.columns
         powered, by_power = self._powered(theta)
+        padded = np.append(theta, 0.0)  # the last is for "none": index -1
         waits = per_clock / np.exp(theta[self.feed])
         with np.errstate(divide="ignore"):
             log_compute = np.log(compute) - theta[c[:, 0]] - theta[c[:, 1:4]].sum(axis=1) - powered[c[:, 8]]
-            log_compute += np.log1p(waits)
-            log_memory = np.log(memory) + theta[c[:, 4]] - theta[c[:, 5:8]].sum(axis=1)
+            log_compute += np.log1p(waits) - padded[c[:, 9]]
+            log_memory = np.log(memory) + theta[c[:, 4]] - theta[c[:, 5:8]].sum(axis=1) - padded[c[:, 10]]
         p = priors.SMOOTHNESS
         both = np.logaddexp(p * log_compute, p * log_memory)
         work = count * np.exp(both / p)
@@ -178,8 +184,7 @@ class Problem:
         kernels = kernels + floors
         total = (kernels**_SHARPNESS + self.hosts**_SHARPNESS) ** (1 / _SHARPNESS)
         on_card = (kernels / total) ** _SHARPNESS
-        offsets = np.where(self.stacks >= 0, theta[np.maximum(self.stacks, 0)], 0.0) * on_card
-        log_total = np.log(total) + offsets
+        log_total = np.log(total)
         if not derivatives:
             return log_total, None
         width = len(theta)
@@ -193,6 +198,9 @@ class Problem:
             *((c[:, place], -by_memory) for place in (5, 6, 7)),
         ]:
             jacobian += np.bincount(number * width + column, weight, size * width)
+        for place, weight in ((9, -by_compute), (10, -by_memory)):
+            there = c[:, place] >= 0
+            jacobian += np.bincount((number * width + c[:, place])[there], weight[there], size * width)
         for place, parameter in enumerate(self.power):
             weight = -by_compute * by_power[c[:, 8], place]
             jacobian += np.bincount(number * width + parameter, weight, size * width)
@@ -202,8 +210,6 @@ class Problem:
         every = np.arange(size)
         inside = self.floors >= 0
         jacobian[every[inside], self.floors[inside]] += (floors / kernels)[inside]
-        inside = self.stacks >= 0
-        jacobian[every[inside], self.stacks[inside]] += on_card[inside]
         return log_total, jacobian
 
     def solve(self, start: dict[tuple[str, ...], float] | None = None) -> dict[tuple[str, ...], float]:
@@ -260,7 +266,10 @@ def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coeffic
             arithmetic[name[1]][name[2]] = value
         elif name[0] == "traffic":
             traffic[name[1]] = value
-    stacks = {name[1]: value for name, value in theta.items() if name[0] == "stack"}
+    stacks: dict[str, dict[str, float]] = {NEWEST: {}}
+    for name, value in theta.items():
+        if name[0] == "stack":
+            stacks.setdefault(name[1], {})[name[2]] = value
     fields: dict[str, Any] = {
         "made_by": "bench/calibrate.py",
         "made_from": [],
@@ -284,7 +293,7 @@ def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coeffic
             watts=math.exp(theta.get(("power", "log watts"), priors.POWER["log watts"][0])),
             process=theta.get(("power", "process"), priors.POWER["process"][0]),
         ),
-        "stacks": {NEWEST: 0.0, **stacks},
+        "stacks": stacks,
         "default_stack": NEWEST,
         "roofline": {"matrix": 0.6, "vector": 0.4},
         "roofline_sd": 0.35,

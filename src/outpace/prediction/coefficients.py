@@ -102,8 +102,8 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """By unit and dtype: ``matrix fp16`` (``bf16`` is the same), ``matrix tf32``, ``vector fp32``."""
     bandwidth: Sustained
     power: Power
-    stacks: dict[str, float]
-    """By software stack: logarithm of the time over that of the newest."""
+    stacks: dict[str, dict[str, float]]
+    """By software stack and rate: logarithm of the rate over that of the newest stack."""
     default_stack: str
     roofline: dict[str, float]
     """By unit that computes most: logarithm of measured time over the bare roofline."""

@@ -80,6 +80,11 @@ def timed(
     if refused:
         raise Missing(refused)
     operators = operators_on(trace, card, options.precision)
+    stack = coefficients.stacks.get(options.stack or coefficients.default_stack, {})
+    rates = {
+        name: stack.get(name, 0.0) + correction.log_rates.get(name, 0.0)
+        for name in (*stack, *correction.log_rates)
+    }
     scale = options.host_scale(coefficients.host.forward) * correction.host_scale
     found = step.of_operators(
         operators,
@@ -87,7 +92,7 @@ def timed(
         coefficients,
         mode=options.mode or _mode(trace),
         host_scale=scale,
-        log_rates=correction.log_rates,
+        log_rates=rates,
     )
     if not found.seconds:
         raise Missing("the trace has no operators that take time")
@@ -112,9 +117,8 @@ def _judged(
     own_host: bool,
 ) -> Timed:
     """The step with how sure it is, and the roofline in its place where too little is known of the card."""
-    stack = coefficients.stacks.get(options.stack or coefficients.default_stack, 0.0)
     launching = found.shares["host launches"]
-    seconds = found.seconds * math.exp(stack * (1 - launching))
+    seconds = found.seconds
     sd = {**rate_sds(found, card, coefficients), **correction.sd}
     spread = intervals.step_sd(
         found.by_rate,
