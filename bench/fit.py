@@ -8,6 +8,7 @@ and SciPy.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,13 +16,15 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from bench import priors
-from outpace.prediction import hardware, launches, parts
+from outpace.prediction import hardware, launches, parts, step
 from outpace.prediction.coefficients import Coefficients, Energy, Host, Links, Memory, Power, Sustained
 from outpace.prediction.parts import Part
 from outpace.records import Card, Operator
 
+Theta = dict[tuple[str, ...], float]
 Array = np.ndarray[Any, np.dtype[np.float64]]
-_SHARPNESS = 4.0
+_SHARPNESS = step.SHARPNESS
+CLASSES = ("forward", "backward_heavy", "backward_light", "optimizer")
 NEWEST = "pytorch 2"
 #: Which stacks each rate is told for; of others the difference to these is estimated.
 REFERENCE = {"vector fp32": ("pytorch 2",), "matrix fp32": ("pytorch 2",), "bandwidth": ("pytorch 2",)}
@@ -39,7 +42,10 @@ class Example(NamedTuple):
     """Of the logarithm: noise of the label and what the model cannot know."""
     floor: str | None = None
     """Single operators: whose launch latency the time includes; estimated and thrown away."""
-    eager: bool = True
+    system: str = ""
+    """Whose host it is."""
+    waits: float = 0.0
+    """Seconds that are no work of host or kernels: copying a batch over."""
 
 
 class _Names:
@@ -93,25 +99,34 @@ class Problem:
         self._card_index: dict[str, int] = {}
         rows: list[tuple[float, ...]] = []
         columns: list[tuple[int, ...]] = []
-        labels: list[tuple[float, float, int, float]] = []
+        labels: list[tuple[float, float, int, tuple[int, dict[str, int]]]] = []
         for number, example in enumerate(examples):
             floor = -1
             if example.floor is not None:
                 floor = self.names.of(("floor", example.floor), math.log(2e-5), 0.7)
-            host = 0.0
-            if example.eager and example.floor is None:
-                host = launches.host_seconds(example.operators, HOST, mode="eager")
-            labels.append((math.log(example.seconds), example.sd, floor, host))
+            labels.append((math.log(example.seconds - example.waits), example.sd, floor, self._host(example)))
             for operator in example.operators:
                 for part in parts.of_operator(operator, example.card):
                     self._add(rows, columns, number, part, operator, example)
         self.values = np.array(rows)
         self.columns = np.array(columns, dtype=np.int64)
-        self.log_seconds, self.sds, *_ = (np.array(one, dtype=float) for one in zip(*labels, strict=True))
+        self.log_seconds, self.sds = (np.array([one[place] for one in labels]) for place in (0, 1))
         self.floors = np.array([one[2] for one in labels])
-        self.hosts = np.array([one[3] for one in labels])
+        self.classes = [self.names.of(("host", name), math.log(getattr(HOST, name)), priors.HOST_CLASS_SD) for name in CLASSES]
+        self.calls = np.array([[one[3][1].get(name, 0) for name in CLASSES] for one in labels], dtype=float)
+        self.systems = np.array([one[3][0] for one in labels])
         self.means, self.prior_sds = np.array(self.names.means), np.array(self.names.sds)
         self._power_facts = np.array([_power_facts(card) for card in self.cards])
+
+    def _host(self, example: Example) -> tuple[int, dict[str, int]]:
+        """The parameter of its system, and its calls by class."""
+        system = self.names.of(("system", example.system), 0.0, priors.HOST["sd"])
+        if example.floor is not None:
+            return system, {}
+        calls = Counter[str]()
+        for operator in example.operators:
+            calls[launches.class_of(operator)] += operator.count
+        return system, dict(calls)
 
     def _add(
         self,
@@ -134,12 +149,15 @@ class Problem:
         assert card.memory_bandwidth_bytes_per_second is not None
         cached = hardware.cache_factor(card, part.bytes, priors.CACHE_BOOST)
         memory = part.bytes / card.memory_bandwidth_bytes_per_second / cached
-        launch = HOST.kernel_seconds * part.kernels if in_step else 0.0
+        recurs = part.name.startswith("rnn")
+        launch = 1.0 if recurs else HOST.kernel_seconds if in_step else 0.0
+        launches_as = self.names.of(("recurrent step",), *priors.RECURRENT_STEP) if recurs else -1
         table = priors.ARITHMETIC[part.unit]
         arithmetic = self.names.of(("arithmetic", part.unit, part.name), *table.get(part.name, (0.0, 0.02)))
         traffic = self.names.of(("traffic", part.name), *priors.TRAFFIC.get(part.name, (0.0, 0.2)))
         peak, bandwidth = self.names.peak(key, card), self.names.bandwidth(card)
         places = (self._card_index[card.name], self.names.stack(example.stack, key), self.names.stack(example.stack, "bandwidth"))
+        places += (launches_as,)
         per_clock = hardware.flops_per_clock(card, part.unit, part.dtype) or 0.0
         rows.append((number, part.count, compute, memory, launch, per_clock))
         columns.append((arithmetic, *peak, traffic, *bandwidth, *places))
@@ -179,10 +197,13 @@ class Problem:
         share = np.exp(p * log_compute - both)
         share[~np.isfinite(share)] = 0.0
         size = len(self.log_seconds)
-        kernels = np.bincount(number, work + count * launch, size)
+        launching = count * launch * np.exp(padded[c[:, 11]])
+        kernels = np.bincount(number, work + launching, size)
         floors = np.where(self.floors >= 0, np.exp(theta[np.maximum(self.floors, 0)]), 0.0)
         kernels = kernels + floors
-        total = (kernels**_SHARPNESS + self.hosts**_SHARPNESS) ** (1 / _SHARPNESS)
+        by_class = self.calls * np.exp(theta[self.classes]) * np.exp(theta[self.systems])[:, None]
+        hosts = by_class.sum(axis=1)
+        total = (kernels**_SHARPNESS + hosts**_SHARPNESS) ** (1 / _SHARPNESS)
         on_card = (kernels / total) ** _SHARPNESS
         log_total = np.log(total)
         if not derivatives:
@@ -198,7 +219,8 @@ class Problem:
             *((c[:, place], -by_memory) for place in (5, 6, 7)),
         ]:
             jacobian += np.bincount(number * width + column, weight, size * width)
-        for place, weight in ((9, -by_compute), (10, -by_memory)):
+        by_step = launching / kernels[number] * on_card[number]
+        for place, weight in ((9, -by_compute), (10, -by_memory), (11, by_step)):
             there = c[:, place] >= 0
             jacobian += np.bincount((number * width + c[:, place])[there], weight[there], size * width)
         for place, parameter in enumerate(self.power):
@@ -209,7 +231,11 @@ class Problem:
         jacobian = jacobian.reshape(size, width)
         every = np.arange(size)
         inside = self.floors >= 0
-        jacobian[every[inside], self.floors[inside]] += (floors / kernels)[inside]
+        jacobian[every[inside], self.floors[inside]] += (floors / kernels * on_card)[inside]
+        with np.errstate(invalid="ignore"):
+            of_class = np.nan_to_num(by_class / hosts[:, None]) * (1 - on_card)[:, None]
+        jacobian[:, self.classes] += of_class
+        jacobian[every, self.systems] += of_class.sum(axis=1)
         return log_total, jacobian
 
     def solve(self, start: dict[tuple[str, ...], float] | None = None) -> dict[tuple[str, ...], float]:
@@ -293,18 +319,24 @@ def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coeffic
             watts=math.exp(theta.get(("power", "log watts"), priors.POWER["log watts"][0])),
             process=theta.get(("power", "process"), priors.POWER["process"][0]),
         ),
+        "recurrent_step_seconds": math.exp(theta.get(("recurrent step",), priors.RECURRENT_STEP[0])),
         "stacks": stacks,
         "default_stack": NEWEST,
         "roofline": {"matrix": 0.6, "vector": 0.4},
         "roofline_sd": 0.35,
         "model_sd": 0.07,
         "coverage": {},
-        "host": HOST,
+        "host": _host(theta),
         "energy": Energy(**priors.ENERGY),
         "memory": Memory(**priors.MEMORY),
         "links": Links(**priors.LINKS),
     }
     return Coefficients(**{**fields, **changes})
+
+
+def _host(theta: dict[tuple[str, ...], float]) -> Host:
+    fitted = {name[1]: math.exp(value) for name, value in theta.items() if name[0] == "host"}
+    return Host(**{**priors.HOST, **fitted})
 
 
 def _sustained(

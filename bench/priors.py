@@ -43,12 +43,12 @@ ARITHMETIC: dict[str, dict[str, tuple[float, float]]] = {
         "rnn backward": (-1.5, 0.5),
     },
 }
-for _unit, _less in (("vector", 0.0), ("matrix", -1.5)):
+for _unit, _less in (("vector", 0.0), ("matrix", -0.3)):
     ARITHMETIC[_unit]["attention causal"] = (ARITHMETIC[_unit]["attention"][0] + 0.4, 0.3)
     for _kind, _layout, _mean in (
-        ("grouped", "", -1.0),
+        ("grouped", "", -0.3),
         ("depthwise", "", -1.5),
-        ("grouped", " channels-last", -2.0),
+        ("grouped", " channels-last", -0.6),
         ("depthwise", " channels-last", -1.5),
     ):
         for _which in ("forward", "data", "weight"):
@@ -58,6 +58,7 @@ for _unit, _less in (("vector", 0.0), ("matrix", -1.5)):
 TRAFFIC: dict[str, tuple[float, float]] = {
     "elementwise": (0.0, 0.05),
     "copy": (0.1, 0.15),
+    "transposition": (0.4, 0.3),
     "reduction": (0.1, 0.15),
     "batch norm": (0.45, 0.2),  # two passes over the data
     "layer norm": (0.25, 0.2),
@@ -93,10 +94,14 @@ FEED = (math.log(3000.0), 0.5)
 #: Exponent, log watts per 1000 lanes and GHz at 12 nm, exponent of the process.
 POWER = {"exponent": (0.6, 0.15), "log watts": (math.log(40.0), 0.3), "process": (1.0, 0.2)}
 
+#: Log seconds of one time step of a recurrent layer besides its arithmetic.
+RECURRENT_STEP = (math.log(12e-6), 0.7)
+
 SMOOTHNESS = 3.0
 CACHE_BOOST = 1.0
 STACK_SD = 0.15
 
+HOST_CLASS_SD = 0.6
 HOST = {
     "forward": 9e-6,
     "backward_heavy": 22e-6,
@@ -107,7 +112,16 @@ HOST = {
     "kernel_seconds": 2.5e-6,
     "sd": 0.35,
 }
-ENERGY = {"idle": 0.2, "matrix": 0.75, "vector": 0.75, "memory": 0.55, "waiting": 0.1, "sd": 0.15, "throttle": 0.6}
+ENERGY = {
+    "idle": 0.145,  # of P100 and V100 where NCF leaves them idle
+    "busy": 0.15,
+    "matrix": 0.8,
+    "vector": 0.8,
+    "memory": 0.4,
+    "voltage_floor": 0.8,
+    "regulated": 0.97,
+    "sd": 0.12,
+}
 MEMORY = {
     # bytes: contexts as nvidia-smi shows them for a process that has made a tensor
     "context": {"nvidia": 450 * 2**20, "amd": 600 * 2**20, "intel": 400 * 2**20, "apple": 200 * 2**20},

@@ -430,11 +430,49 @@ def recurrent() -> list[tuple[Operator, Card, float, str]]:
                     flops=2 * batch * steps * gates * hidden * hidden,  # as DeepBench counts: the recurrent product
                     bytes_read=4 * (batch * steps * hidden + gates * hidden * hidden),
                     bytes_written=4 * batch * steps * hidden,
-                    attributes={"cell": row["op"], "hidden": hidden, "layers": 1, "length": steps, "batch": batch},
+                    attributes={
+                        "cell": row["op"],
+                        "hidden": hidden,
+                        "layers": 1,
+                        "length": steps,
+                        "batch": batch,
+                        "gradients": "weight" if row["phase"] == "bwd_weights" else "data",
+                    },
                 ),
                 where,
                 float(row["time_ms"]) / 1e3,
                 f"{row['op']} {row['phase']}",
             )
         )
+    return found
+
+
+class Powered(NamedTuple):
+    """A training whose mean power and time were measured."""
+
+    model: str
+    card: Card
+    wanted: Wanted
+    limit_watts: float
+    watts: float
+    seconds: float
+    """Of the epoch; only ratios of it are used."""
+
+
+def energy() -> list[Powered]:
+    """ResNet-50, BERT-base and ShuffleNet v2 on P100 and V100 at several batches and power limits."""
+    found = []
+    for row in _table("energy.csv.gz"):
+        where = card(row["card"])
+        if "summary_power" not in row["source"] or where is None or not row["batch_per_card"]:
+            continue
+        batch = round(float(row["batch_per_card"]))
+        wanted = {
+            "resnet50": Wanted("resnet:50", batch, 224, "fp32", "adamw"),
+            "bert_base_uncased": Wanted("squad:base", batch, 384, "fp32", "adamw"),
+            "shufflenetv2": Wanted("torchvision:shufflenet_v2_x1_0", batch, 32, "fp32", "adamw"),
+        }.get(row["model"])
+        if wanted is not None:
+            numbers = (float(row[name]) for name in ("power_limit_W", "avg_power_W", "time_s"))
+            found.append(Powered(row["model"], where, wanted, *numbers))
     return found

@@ -53,13 +53,17 @@ class Energy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Watts of a board as shares of its power limit; see `energy`."""
 
     idle: float
+    busy: float
+    """While kernels run, whatever they do."""
     matrix: float
     vector: float
     memory: float
-    waiting: float
+    """More at the full rate of the datasheet."""
+    voltage_floor: float
+    """Clock, as a share, below which the voltage falls no further."""
+    regulated: float
+    """Mean power over the limit, where that is what holds."""
     sd: float
-    throttle: float
-    """Clock falls with this power of what the limit leaves of the demand."""
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,6 +106,8 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """By unit and dtype: ``matrix fp16`` (``bf16`` is the same), ``matrix tf32``, ``vector fp32``."""
     bandwidth: Sustained
     power: Power
+    recurrent_step_seconds: float
+    """From one time step of an RNN to the next, besides its arithmetic."""
     stacks: dict[str, dict[str, float]]
     """By software stack and rate: logarithm of the rate over that of the newest stack."""
     default_stack: str

@@ -41,14 +41,21 @@ def seconds(part: Part, sheet: Sheet, coefficients: Coefficients) -> Cost:
     memory = part.bytes * traffic / (sheet.bandwidth.value * cached)
     power = coefficients.smoothness
     both = (compute**power + memory**power) ** (1 / power)
-    launch = coefficients.host.kernel_seconds * part.kernels
+    launch = coefficients.host.kernel_seconds
+    if part.name.startswith("rnn"):
+        launch = coefficients.recurrent_step_seconds
     return Cost(part.count * (both + launch), part.count * compute, part.count * memory)
 
 
 def roofline(part: Part, card: Card) -> float:
     """Seconds at the bare datasheet: the larger of arithmetic and traffic, nothing else."""
+    return max(at_datasheet(part, card))
+
+
+def at_datasheet(part: Part, card: Card) -> tuple[float, float]:
+    """Seconds of the arithmetic and of the traffic of all kernels of a part, each at the datasheet's rate."""
     peak = hardware.datasheet_peak(card, part.unit, part.dtype)
     bandwidth = card.memory_bandwidth_bytes_per_second
     compute = part.flops / peak if peak and part.flops else 0.0
     memory = part.bytes / bandwidth if bandwidth else 0.0
-    return part.count * max(compute, memory)
+    return part.count * compute, part.count * memory

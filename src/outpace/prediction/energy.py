@@ -1,7 +1,8 @@
 """The power of a board while it trains, and what a power limit does to it.
 
-Watts = limit x (idle + what each kind of unit adds, by the share of the step that it works), never above the limit;
-where the demand is above, the clock falls until it is met.
+Watts = limit x (idle + busy + what arithmetic and traffic add, each by how much of the datasheet's rate is used). Where
+that is above the power limit the clock falls: power goes with f V^2, and V falls with f down to a floor, so a mild
+limit costs little time and a tight one much.
 """
 
 from __future__ import annotations
@@ -22,31 +23,33 @@ class Draw(NamedTuple):
 
 
 def draw(
-    shares: Mapping[str, float], card: Card, coefficients: Energy, limit_watts: float | None
+    used: Mapping[str, float], busy: float, card: Card, coefficients: Energy, limit_watts: float | None
 ) -> Draw | None:
-    """What *card* draws in a step with these *shares* of limits; ``None`` where its board power is not known.
+    """What *card* draws; ``None`` where its board power is not known.
 
     Args:
+        used: share of the datasheet's rate over the step: ``matrix``, ``vector``, ``memory``.
+        busy: share of the time in which kernels run at all.
         limit_watts: a power limit below that of the board.
     """
     board = card.board_power_watts
     if not board:
         return None
-    dynamic = (
-        coefficients.matrix * shares.get("matrix units", 0.0)
-        + coefficients.vector * shares.get("vector units", 0.0)
-        + coefficients.memory * shares.get("memory bandwidth", 0.0)
-        + coefficients.waiting * (shares.get("host launches", 0.0) + shares.get("interconnect", 0.0))
+    dynamic = busy * coefficients.busy + sum(
+        getattr(coefficients, name) * used.get(name, 0.0) for name in ("matrix", "vector", "memory")
     )
-    idle = coefficients.idle * board
-    demand = dynamic * board
+    idle, demand = coefficients.idle * board, dynamic * board
     limit = board if limit_watts is None else min(limit_watts, board)
-    room = max(limit - idle, 0.05 * limit)
+    room = max(limit * coefficients.regulated - idle, 0.02 * board)
     if demand <= room:
         return Draw(idle + demand, 1.0)
-    busy = 1.0 - shares.get("host launches", 0.0) - shares.get("interconnect", 0.0)
-    slowdown = 1.0 + busy * ((demand / room) ** coefficients.throttle - 1.0)
-    return Draw(limit, slowdown)
+    clock = clock_at(room / demand, coefficients.voltage_floor)
+    return Draw(idle + room, 1.0 + busy * (1.0 / clock - 1.0))
+
+
+def clock_at(share: float, floor: float) -> float:
+    """The clock, as a share, at which dynamic power is so small a *share*: f^3, below the *floor* of V with f."""
+    return share ** (1 / 3) if share >= floor**3 else share / floor**2
 
 
 def check_limit(card: Card, limit_watts: float) -> None:

@@ -133,7 +133,7 @@ def _judged(
         # too far from the data: the bare roofline of the operators times what measured steps needed of it
         unit = "matrix" if found.shares["matrix units"] > found.shares["vector units"] else "vector"
         kernels = found.roofline * math.exp(coefficients.roofline[unit])
-        seconds = max(kernels, (kernels**4 + found.host**4) ** 0.25)
+        seconds = math.hypot(kernels, found.host)
         spread, basis, case = max(spread, coefficients.roofline_sd), "roofline", "roofline"
     return Timed(found, operators, seconds, spread, basis, case)
 
@@ -218,7 +218,9 @@ def _whole(
         card, blank.cards, _gradient_bytes(trace), _backward(one), coefficients.links
     )
     shares = _with_waits(one, exchanged.exposed, data_seconds)
-    drawn = energy.draw(shares, card, coefficients.energy, options.power_limit_watts)
+    busy = one.step.kernels / max(one.step.seconds, one.step.kernels) * (1 - shares["data"] - shares["interconnect"])
+    rates = {name: value * busy for name, value in one.step.used.items()}
+    drawn = energy.draw(rates, busy, card, coefficients.energy, options.power_limit_watts)
     slowdown = drawn.slowdown if drawn else 1.0
     middle = one.seconds * slowdown + exchanged.exposed + data_seconds
     widen = coefficients.coverage.get(one.case, 1.0)

@@ -31,8 +31,6 @@ class Part(NamedTuple):
     waste: float
     bytes: float
     count: int
-    kernels: int = 1
-    """Kernels that run one after the other within it: the time steps of an RNN."""
     known: bool = True
     """``False``: neither its arithmetic nor its traffic is certain; it is bounded, never left out."""
 
@@ -46,18 +44,27 @@ def unit_of(kind: str, dtype: str, card: Card) -> str:
 
 def of_operator(operator: Operator, card: Card) -> list[Part]:
     """The parts of all calls of *operator* on *card*."""
-    unit = unit_of(operator.kind, operator.dtype, card)
+    unit = "vector" if _depthwise(operator) else unit_of(operator.kind, operator.dtype, card)
     units = card.units or 64
     if operator.kind == "matmul":
         return [_matmul(operator, unit, units)]
     if operator.kind == "convolution" and len(operator.inputs) >= 2 and operator.outputs:
         return _convolution(operator, unit, units)
     if operator.kind == "rnn":
-        return [_recurrent(operator, unit, units)]
+        return _recurrent(operator, unit, units)
     if operator.kind == "attention":
         name = "attention causal" if operator.attributes.get("causal") else "attention"
         return [_part(operator, name, unit)]
     return [_part(operator, _light_name(operator), "vector")]
+
+
+def _depthwise(operator: Operator) -> bool:
+    """A contraction over one channel is too short for matrix units."""
+    groups = _number(operator, "groups", 1)
+    if operator.kind != "convolution" or groups == 1 or len(operator.inputs) < 2:
+        return False
+    data = operator.inputs[0] if operator.attributes.get("gradients") is None else operator.inputs[1]
+    return len(data) > 1 and data[1] == groups
 
 
 def _part(operator: Operator, name: str, unit: str, **changes: object) -> Part:
@@ -123,10 +130,10 @@ def _one_convolution(
     elif which == "data":
         sizes = (rows_in, channels_in, channels_out * window)
     else:
-        sizes = (channels_out, channels_in * window, rows_out)
-    lost = 1.0 if name.endswith(("grouped", "depthwise")) else tiles.waste(*sizes, 1, units, unit)
+        sizes = (channels_out, channels_in * window, rows_out)  # a group's own
+    lost = 1.0 if name.endswith("depthwise") else tiles.waste(*sizes, groups, units, unit)
     layout = "channels-last" if operator.attributes.get("layout") == "channels_last" else ""
-    if name.endswith(("grouped", "depthwise")) and layout:
+    if groups > 1 and layout:
         name = f"{name} {layout}"
     return _part(
         operator,
@@ -157,26 +164,41 @@ def converted_bytes(operator: Operator, unit: str) -> float:
     return 2.0 * (operator.bytes_read + operator.bytes_written)
 
 
-def _recurrent(operator: Operator, unit: str, units: int) -> Part:
-    """All layers and time steps as one part; each step is a kernel that must wait for the one before."""
-    hidden = _number(operator, "hidden", 1)
-    steps = _number(operator, "length", 1) * _number(operator, "layers", 1) * _number(operator, "directions", 1)
+def _recurrent(operator: Operator, unit: str, units: int) -> list[Part]:
+    """The time steps, which wait for each other, and what is computed of all steps at once.
+
+    At once: the product of the input with its weights, and the gradient by the weights.
+    """
+    hidden, batch, length = (_number(operator, name, 1) for name in ("hidden", "batch", "length"))
+    layers = _number(operator, "layers", 1) * _number(operator, "directions", 1)
     cell = str(operator.attributes.get("cell", "rnn"))
     gates = {"lstm": 4, "gru": 3}.get(cell, 1)
-    batch = _number(operator, "batch", 1)
-    lost = tiles.waste(batch, gates * hidden, hidden, 1, units, unit)
-    backward = operator.phase == "backward"
     size = 2 if operator.dtype in ("fp16", "bf16") else 4
-    # the recurrent weights are read again at every time step, unless they stay in registers
-    weights = float(gates * hidden * hidden * size)
-    return _part(
-        operator,
-        "rnn backward" if backward else "rnn forward",
-        unit,
-        waste=lost,
-        bytes=operator.bytes_read + operator.bytes_written + weights * steps,
-        kernels=steps,
-    )
+    wanted = str(operator.attributes.get("gradients", "both"))
+    backward = operator.phase == "backward"
+    each = operator.flops / 2 if backward and wanted == "both" else float(operator.flops)
+    of_steps = min(2.0 * batch * length * gates * hidden * hidden * layers, each)
+    found = []
+    if not backward or wanted != "weight":
+        steps = _part(
+            operator,
+            "rnn backward" if backward else "rnn forward",
+            unit,
+            flops=of_steps / (length * layers),
+            waste=tiles.waste(batch, gates * hidden, hidden, 1, units, unit),
+            bytes=float(size * (gates * hidden * hidden + batch * (2 + gates) * hidden)),
+            count=operator.count * length * layers,
+        )
+        found.append(steps)
+        if each > of_steps:
+            at_once = tiles.waste(batch * length, gates * hidden, hidden, 1, units, unit)
+            touched = float(operator.bytes_read + operator.bytes_written)
+            found.append(_part(operator, "matmul", unit, flops=each - of_steps, waste=at_once, bytes=touched))
+    if backward and wanted != "data":
+        at_once = tiles.waste(gates * hidden, hidden, batch * length, 1, units, unit)
+        touched = float(operator.bytes_read + operator.bytes_written)
+        found.append(_part(operator, "matmul", unit, flops=each, waste=at_once, bytes=touched))
+    return found
 
 
 def _light_name(operator: Operator) -> str:
@@ -185,6 +207,8 @@ def _light_name(operator: Operator) -> str:
         return "batch norm" if "batch_norm" in operator.name else "layer norm"
     if operator.phase == "optimizer" or kind == "optimizer":
         return "optimizer"
+    if kind in ("copy", "elementwise") and operator.attributes.get("strided"):
+        return "transposition"
     return kind if kind in ("softmax", "pooling", "embedding", "reduction", "copy", "random", "sort") else (
         "elementwise" if kind == "elementwise" else "other"
     )

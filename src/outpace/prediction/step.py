@@ -13,7 +13,7 @@ from outpace.prediction.parts import Part
 from outpace.records import Card, Operator
 
 #: How sharply the slower of card and host sets the pace.
-_SHARPNESS = 4.0
+SHARPNESS = 2.0
 
 
 class Missing(Exception):
@@ -37,6 +37,8 @@ class Step(NamedTuple):
     bases: frozenset[str]
     kinds: dict[str, float]
     """Share of the kernels by name of the part."""
+    used: dict[str, float]
+    """Share of the datasheet's rate while kernels run: ``matrix``, ``vector``, ``memory``."""
 
 
 def of_operators(
@@ -63,12 +65,16 @@ def of_operators(
     by_limit = dict.fromkeys(("matrix units", "vector units", "memory bandwidth"), 0.0)
     by_rate: dict[str, float] = {}
     kinds: dict[str, float] = {}
+    used = {"matrix": 0.0, "vector": 0.0, "memory": 0.0}
     kernels = bare = layout = 0.0
     unknown: list[str] = []
     for operator, part in each:
         cost = costs.seconds(part, sheet, coefficients)
         kernels += cost.seconds
         bare += costs.roofline(part, card)
+        arithmetic, traffic = costs.at_datasheet(part, card)
+        used[part.unit] += arithmetic
+        used["memory"] += traffic
         moved = parts.converted_bytes(operator, part.unit) * part.count / _parts_of(operator)
         converted = moved * math.exp(coefficients.layout_traffic) / sheet.bandwidth.value
         layout += converted
@@ -83,8 +89,8 @@ def of_operators(
             unknown.append(operator.name)
     kernels += layout
     host = launches.host_seconds(operators, coefficients.host, mode=mode, scale=host_scale)
-    seconds = (kernels**_SHARPNESS + host**_SHARPNESS) ** (1 / _SHARPNESS)
-    launching = host**_SHARPNESS / seconds**_SHARPNESS if seconds else 0.0
+    seconds = (kernels**SHARPNESS + host**SHARPNESS) ** (1 / SHARPNESS)
+    launching = host**SHARPNESS / seconds**SHARPNESS if seconds else 0.0
     shares = {name: (1 - launching) * value / kernels for name, value in by_limit.items()} if kernels else {}
     rates = [sheet.bandwidth, *(rate for rate in sheet.peaks.values() if rate is not None)]
     return Step(
@@ -97,6 +103,7 @@ def of_operators(
         unknown=sorted(set(unknown)),
         bases=frozenset(rate.basis for rate in rates),
         kinds={name: value / kernels for name, value in kinds.items()} if kernels else {},
+        used={name: min(value / kernels, 1.0) for name, value in used.items()} if kernels else used,
     )
 
 
