@@ -130,5 +130,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-

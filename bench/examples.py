@@ -35,10 +35,12 @@ class Case(NamedTuple):
 @functools.cache
 def cases(name: str) -> tuple[Case, ...]:
     """The rows of one set whose traces have been made."""
-    rows = getattr(tables, name)()
+    untouched = name == "untouched_images"
+    rows = tables.image_models() if untouched else getattr(tables, name)()
+    apart = tables.splits()["untouched"]["image_families"]
     found = []
     for row in rows:
-        if name == "image_models" and row.family in tables.splits()["untouched"]["image_families"]:
+        if row.source.startswith("image_models") and (row.family in apart) != untouched:
             continue
         trace = tables.trace_for(row)
         if trace is None:

@@ -75,7 +75,9 @@ class _Names:
         """Of a rate with another stack than the one that it is told for; -1: the same."""
         if stack in REFERENCE.get(key, _MATRIX_REFERENCE):
             return -1
-        return self.of(("stack", stack, key), 0.0, priors.STACK_SD if key != "bandwidth" else priors.STACK_SD / 3)
+        return self.of(
+            ("stack", stack, key), 0.0, priors.STACK_SD if key != "bandwidth" else priors.STACK_SD / 3
+        )
 
     def bandwidth(self, card: Card) -> tuple[int, int, int]:
         mean, sd = priors.BANDWIDTH
@@ -92,7 +94,8 @@ class Problem:
     def __init__(self, examples: Iterable[Example]) -> None:
         self.names = _Names()
         self.power = [
-            self.names.of(("power", name), *priors.POWER[name]) for name in ("exponent", "log watts", "process")
+            self.names.of(("power", name), *priors.POWER[name])
+            for name in ("exponent", "log watts", "process")
         ]
         self.feed = self.names.of(("feed",), *priors.FEED)
         self.cards: list[Card] = []
@@ -112,7 +115,10 @@ class Problem:
         self.columns = np.array(columns, dtype=np.int64)
         self.log_seconds, self.sds = (np.array([one[place] for one in labels]) for place in (0, 1))
         self.floors = np.array([one[2] for one in labels])
-        self.classes = [self.names.of(("host", name), math.log(getattr(HOST, name)), priors.HOST_CLASS_SD) for name in CLASSES]
+        self.classes = [
+            self.names.of(("host", name), math.log(getattr(HOST, name)), priors.HOST_CLASS_SD)
+            for name in CLASSES
+        ]
         self.calls = np.array([[one[3][1].get(name, 0) for name in CLASSES] for one in labels], dtype=float)
         self.systems = np.array([one[3][0] for one in labels])
         self.means, self.prior_sds = np.array(self.names.means), np.array(self.names.sds)
@@ -156,7 +162,11 @@ class Problem:
         arithmetic = self.names.of(("arithmetic", part.unit, part.name), *table.get(part.name, (0.0, 0.02)))
         traffic = self.names.of(("traffic", part.name), *priors.TRAFFIC.get(part.name, (0.0, 0.2)))
         peak, bandwidth = self.names.peak(key, card), self.names.bandwidth(card)
-        places = (self._card_index[card.name], self.names.stack(example.stack, key), self.names.stack(example.stack, "bandwidth"))
+        places = (
+            self._card_index[card.name],
+            self.names.stack(example.stack, key),
+            self.names.stack(example.stack, "bandwidth"),
+        )
         places += (launches_as,)
         per_clock = hardware.flops_per_clock(card, part.unit, part.dtype) or 0.0
         rows.append((number, part.count, compute, memory, launch, per_clock))
@@ -285,7 +295,9 @@ HOST = Host(**priors.HOST)
 
 def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coefficients:
     """The parameters as the product reads them; what was not fitted is its prior."""
-    arithmetic = {unit: {name: prior[0] for name, prior in table.items()} for unit, table in priors.ARITHMETIC.items()}
+    arithmetic = {
+        unit: {name: prior[0] for name, prior in table.items()} for unit, table in priors.ARITHMETIC.items()
+    }
     traffic = {name: prior[0] for name, prior in priors.TRAFFIC.items()}
     for name, value in theta.items():
         if name[0] == "arithmetic":
@@ -306,13 +318,15 @@ def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coeffic
         "traffic": traffic,
         "layout_traffic": theta.get(("layout",), priors.LAYOUT_TRAFFIC[0]),
         "peaks": {
-            key: _sustained(
-                theta, ("peak", key), prior, priors.ARCHITECTURE_SD, priors.CARD_SD
-            )
+            key: _sustained(theta, ("peak", key), prior, priors.ARCHITECTURE_SD, priors.CARD_SD)
             for key, prior in priors.PEAKS.items()
         },
         "bandwidth": _sustained(
-            theta, ("bandwidth",), priors.BANDWIDTH, priors.BANDWIDTH_ARCHITECTURE_SD, priors.BANDWIDTH_CARD_SD
+            theta,
+            ("bandwidth",),
+            priors.BANDWIDTH,
+            priors.BANDWIDTH_ARCHITECTURE_SD,
+            priors.BANDWIDTH_CARD_SD,
         ),
         "power": Power(
             exponent=theta.get(("power", "exponent"), priors.POWER["exponent"][0]),
@@ -349,7 +363,9 @@ def _sustained(
     from outpace.cards import load
 
     size = len(prefix)
-    below = {name[size:]: value for name, value in theta.items() if name[:size] == prefix and len(name) > size}
+    below = {
+        name[size:]: value for name, value in theta.items() if name[:size] == prefix and len(name) > size
+    }
     cards = {name[1]: value for name, value in below.items() if name[0] == "card"}
     table = load()
     vendors = sorted({table[name].vendor for name in cards if name in table})

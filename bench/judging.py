@@ -32,7 +32,7 @@ class Judged(NamedTuple):
 
 def judge(case: Case, coefficients: Coefficients, left_out: str, host_scale: float = 1.0) -> Judged:
     """What the product says for one row."""
-    microseconds = coefficients.host.forward * 1e6 * host_scale if host_scale != 1.0 else None
+    microseconds = coefficients.host.smallest_call * 1e6 * host_scale if host_scale != 1.0 else None
     timed = examples.predicted(case, coefficients, host_microseconds=microseconds)
     measured = case.row.seconds - case.example.waits
     return Judged(

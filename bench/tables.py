@@ -176,7 +176,11 @@ def harness() -> list[Row]:
     found = []
     for row in _training(asked["source"]):
         where = card(row["card"])
-        if where is None or row["model"] not in asked["models"] or row["precision"] not in asked["precisions"]:
+        if (
+            where is None
+            or row["model"] not in asked["models"]
+            or row["precision"] not in asked["precisions"]
+        ):
             continue
         batch = round(float(row["batch_per_card"]))
         if row["model"].startswith("resnet"):
@@ -247,7 +251,9 @@ def image_models() -> list[Row]:
     taken: dict[str, set[str]] = {}
     for row in _training(asked["source"]):
         name = row["model"]
-        if name.startswith(tuple(asked["prefixes"])) or name.endswith(("_in21k", "_in21ft1k", "_in22k", "_in22ft1k")):
+        if name.startswith(tuple(asked["prefixes"])) or name.endswith(
+            ("_in21k", "_in21ft1k", "_in22k", "_in22ft1k")
+        ):
             continue
         family = family_of(name)
         members = taken.setdefault(family, set())
@@ -297,7 +303,11 @@ def others() -> list[Row]:
     for source in sources:
         for row in _training(source):
             where = card(row["card"])
-            if where is None or row["model"] not in names or row["precision"] not in ("fp32", "tf32", "fp16-amp", "fp16"):
+            if (
+                where is None
+                or row["model"] not in names
+                or row["precision"] not in ("fp32", "tf32", "fp16-amp", "fp16")
+            ):
                 continue
             batch = round(float(row["batch_per_card"]))
             precision = "fp16-amp" if row["precision"] == "fp16" else row["precision"]
@@ -362,7 +372,9 @@ def single_operators(most: int = 120) -> list[tuple[str, Operator, Card, float]]
 def _operator(row: dict[str, str]) -> Operator | None:
     """A line of the microbenchmarks as the operator that a trace would have."""
     op = row["op"]
-    numbers = {key: int(float(row[key])) for key in ("B", "M", "N", "K", "H", "Cin", "Cout", "size") if row[key]}
+    numbers = {
+        key: int(float(row[key])) for key in ("B", "M", "N", "K", "H", "Cin", "Cout", "size") if row[key]
+    }
     if op in ("linear", "bmm"):
         batch = numbers.get("B", 1) if op == "bmm" else 1
         # bmm is (B, M, N) by (B, N, K); linear has M rows, N in, K out: N is contracted in both
@@ -412,7 +424,11 @@ def recurrent() -> list[tuple[Operator, Card, float, str]]:
     """(operator, card, seconds, kind of cell) of DeepBench's RNNs in fp32."""
     found = []
     for row in _table("deepbench_ops.csv.gz"):
-        if row["op"] not in splits()["recurrent"]["operators"] or row["precision"] != "fp32" or not row["time_ms"]:
+        if (
+            row["op"] not in splits()["recurrent"]["operators"]
+            or row["precision"] != "fp32"
+            or not row["time_ms"]
+        ):
             continue
         where = card(row["card"])
         if where is None:
@@ -427,7 +443,12 @@ def recurrent() -> list[tuple[Operator, Card, float, str]]:
                     name=row["op"],
                     phase="backward" if backward else "forward",
                     dtype="fp32",
-                    flops=2 * batch * steps * gates * hidden * hidden,  # as DeepBench counts: the recurrent product
+                    flops=2
+                    * batch
+                    * steps
+                    * gates
+                    * hidden
+                    * hidden,  # as DeepBench counts: the recurrent product
                     bytes_read=4 * (batch * steps * hidden + gates * hidden * hidden),
                     bytes_written=4 * batch * steps * hidden,
                     attributes={

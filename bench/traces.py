@@ -114,14 +114,21 @@ def _transformer(source: str, name: str, batch: int, size: int) -> tuple[Any, An
 
     tokens = torch.zeros(batch, size, dtype=torch.long)
     if source == "squad":
-        large = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+        large = {
+            "hidden_size": 1024,
+            "num_hidden_layers": 24,
+            "num_attention_heads": 16,
+            "intermediate_size": 4096,
+        }
         config = transformers.BertConfig(attn_implementation="eager", **(large if "large" in name else {}))
         labels = torch.zeros(batch, dtype=torch.long)
         inputs = {"input_ids": tokens, "start_positions": labels, "end_positions": labels}
         return transformers.BertForQuestionAnswering(config), inputs, lambda output: output.loss
     with (MEASURED / "transformer_models.csv").open() as file:
         row = next(one for one in csv.DictReader(file) if one["model"] == name)
-    layers, hidden, heads, ffn, vocab = (int(row[key]) for key in ("layers", "hidden", "heads", "ffn", "vocab"))
+    layers, hidden, heads, ffn, vocab = (
+        int(row[key]) for key in ("layers", "hidden", "heads", "ffn", "vocab")
+    )
     longest = int(float(row["max_pos"] or 512))
     common: dict[str, Any] = {"vocab_size": vocab, "attn_implementation": "eager", "use_cache": False}
     if row["arch"] == "GPT2LMHeadModel":
@@ -156,7 +163,9 @@ def _resnet(name: str) -> Any:
     import transformers
 
     depths = {"50": [3, 4, 6, 3], "101": [3, 4, 23, 3], "152": [3, 8, 36, 3]}[name]
-    return transformers.ResNetForImageClassification(transformers.ResNetConfig(num_labels=1000, depths=depths))
+    return transformers.ResNetForImageClassification(
+        transformers.ResNetConfig(num_labels=1000, depths=depths)
+    )
 
 
 @functools.cache

@@ -43,6 +43,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     optimizer: float
     compiled: float
     graphs: float
+    smallest_call: float
+    """Of this host, as `outpace measure` would find it."""
     kernel_seconds: float
     """On the card, from one kernel to the next."""
     sd: float

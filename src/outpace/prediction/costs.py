@@ -26,6 +26,8 @@ class Cost(NamedTuple):
     seconds: float
     compute: float
     memory: float
+    launch: float
+    """Within ``seconds``: from one kernel to the next."""
 
 
 def seconds(part: Part, sheet: Sheet, coefficients: Coefficients) -> Cost:
@@ -44,7 +46,7 @@ def seconds(part: Part, sheet: Sheet, coefficients: Coefficients) -> Cost:
     launch = coefficients.host.kernel_seconds
     if part.name.startswith("rnn"):
         launch = coefficients.recurrent_step_seconds
-    return Cost(part.count * (both + launch), part.count * compute, part.count * memory)
+    return Cost(part.count * (both + launch), part.count * compute, part.count * memory, part.count * launch)
 
 
 def roofline(part: Part, card: Card) -> float:

@@ -43,7 +43,9 @@ def split(text: str) -> tuple[int, str]:
     return number, found[2]
 
 
-def exchange(card: Card, cards: int, gradient_bytes: float, backward_seconds: float, links: Links) -> Exchange:
+def exchange(
+    card: Card, cards: int, gradient_bytes: float, backward_seconds: float, links: Links
+) -> Exchange:
     """The all-reduce of *gradient_bytes* over *cards*, and what of it the backward pass does not hide."""
     if cards == 1:
         return Exchange(0.0, 0.0, "none")

@@ -11,7 +11,6 @@ import msgspec
 from outpace.prediction.step import Step
 
 
-
 class Correction(NamedTuple):
     """What measurements gave.
 
@@ -59,4 +58,6 @@ def correction(seen: Sequence[Seen], sd: Mapping[str, float], model_sd: float) -
             gain = left[name] * weight / (total + noise)
             rates[name] -= gain * gap
             left[name] *= 1 - gain * weight
-    return Correction(rates, math.exp(host), {name: math.sqrt(max(value, 1e-4)) for name, value in left.items()})
+    return Correction(
+        rates, math.exp(host), {name: math.sqrt(max(value, 1e-4)) for name, value in left.items()}
+    )

@@ -59,7 +59,11 @@ def grouped_optimizer(operators: Sequence[Operator]) -> list[Operator]:
     for operator in operators:
         own = operator.name.partition(".")[2]
         single = operator.phase == "optimizer" and operator.kind in ("elementwise", "copy", "reduction")
-        if single and not own.startswith(("_foreach", "_fused", "_amp")) and operator.name.startswith("aten."):
+        if (
+            single
+            and not own.startswith(("_foreach", "_fused", "_amp"))
+            and operator.name.startswith("aten.")
+        ):
             apart.setdefault(operator.name, []).append(operator)
         else:
             kept.append(operator)

@@ -93,5 +93,3 @@ def largest_batch(found: Footprint, samples: int, card: Card, coefficients: Memo
         return None
     at_most = peak(found, coefficients, most / samples)
     return MostBatch(samples=most, peak_bytes=at_most.mid, reserve_bytes=card.memory_bytes - at_most.high)
-
-

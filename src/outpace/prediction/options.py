@@ -11,7 +11,6 @@ from outpace.prediction.launches import MODES
 from outpace.prediction.precision import PRECISIONS
 
 
-
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """All that changes a prediction besides the trace and the card."""
 
@@ -19,7 +18,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     """How calls are launched; ``None``: as the trace says."""
     host_microseconds: float | None = None
-    """What the host needs for one forward call."""
+    """What the host needs for the smallest call, as `outpace measure` says (``launch_seconds``)."""
     power_limit_watts: float | None = None
     samples: int | None = None
     epochs: float | None = None
@@ -63,8 +62,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             return round(self.epochs * self.epoch_samples)
         return self.samples
 
-    def host_scale(self, forward_seconds: float) -> float:
+    def host_scale(self, smallest_call_seconds: float) -> float:
         """Of the host that was given over the one of the coefficients."""
         if self.host_microseconds is None:
             return 1.0
-        return self.host_microseconds * 1e-6 / forward_seconds
+        return self.host_microseconds * 1e-6 / smallest_call_seconds

@@ -209,6 +209,8 @@ def _light_name(operator: Operator) -> str:
         return "optimizer"
     if kind in ("copy", "elementwise") and operator.attributes.get("strided"):
         return "transposition"
-    return kind if kind in ("softmax", "pooling", "embedding", "reduction", "copy", "random", "sort") else (
-        "elementwise" if kind == "elementwise" else "other"
+    return (
+        kind
+        if kind in ("softmax", "pooling", "embedding", "reduction", "copy", "random", "sort")
+        else ("elementwise" if kind == "elementwise" else "other")
     )

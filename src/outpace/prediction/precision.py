@@ -18,10 +18,7 @@ PRECISIONS = ("as written", "fp32", "tf32", "fp16-amp", "bf16-amp")
 _HALF = {"fp16-amp": "fp16", "bf16-amp": "bf16"}
 #: Autocast computes these in 32 bits, by kind or by name.
 _FULL_KINDS = ("softmax", "sort")
-_FULL_NAMES = (
-    "layer_norm group_norm instance_norm rms_norm cumsum cumprod exp log pow prod sum norm "
-    "mse_loss l1_loss smooth_l1_loss binary_cross_entropy cdist tan sinh cosh erfinv rsqrt reciprocal"
-).split()
+_FULL_NAMES = ["layer_norm", "group_norm", "instance_norm", "rms_norm", "cumsum", "cumprod", "exp", "log", "pow", "prod", "sum", "norm", "mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy", "cdist", "tan", "sinh", "cosh", "erfinv", "rsqrt", "reciprocal"]
 
 
 def why_not(card: Card, precision: str) -> str | None:

@@ -28,7 +28,9 @@ def warnings(
         told.append(f"bounded by the bytes of their tensors, since their cost is not known: {names}")
     heavy = {operator.kind for operator in operators}
     if card.vendor != "nvidia" and heavy & {"convolution", "rnn"}:
-        told.append("assumes tuned convolution and RNN kernels; on AMD and Intel cards they may be far slower")
+        told.append(
+            "assumes tuned convolution and RNN kernels; on AMD and Intel cards they may be far slower"
+        )
     if trace.device == "cpu" and any("flash_attention_for_cpu" in operator.name for operator in operators):
         told.append("attention as the CPU computes it, taken for the fused kernel of the card")
     if exchanged.exposed:
@@ -62,7 +64,9 @@ def _first_change(limit: str, operators: Sequence[Operator], found: Step, card: 
         return "more loading workers help, no card does"
     if limit == "interconnect":
         return "accumulate gradients, or a faster link"
-    products = {operator.dtype for operator in operators if operator.kind in ("matmul", "convolution", "attention")}
+    products = {
+        operator.dtype for operator in operators if operator.kind in ("matmul", "convolution", "attention")
+    }
     half = "bf16-amp" if "bf16" in card.matrix_flops_per_second else "fp16-amp"
     if limit == "vector units" and "fp32" in products and card.matrix_flops_per_second:
         usable = "tf32" if "tf32" in card.matrix_flops_per_second else half

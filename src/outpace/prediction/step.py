@@ -62,7 +62,7 @@ def of_operators(
     """
     each = [(operator, part) for operator in operators for part in parts.of_operator(operator, card)]
     sheet = sheet_of(card, [part for _, part in each], coefficients, log_rates or {})
-    by_limit = dict.fromkeys(("matrix units", "vector units", "memory bandwidth"), 0.0)
+    by_limit = dict.fromkeys(("matrix units", "vector units", "memory bandwidth", "launches"), 0.0)
     by_rate: dict[str, float] = {}
     kinds: dict[str, float] = {}
     used = {"matrix": 0.0, "vector": 0.0, "memory": 0.0}
@@ -79,11 +79,13 @@ def of_operators(
         converted = moved * math.exp(coefficients.layout_traffic) / sheet.bandwidth.value
         layout += converted
         computes = _share_of_compute(cost, coefficients.smoothness)
-        by_limit[f"{part.unit} units"] += cost.seconds * computes
-        by_limit["memory bandwidth"] += cost.seconds * (1 - computes) + converted
+        work = cost.seconds - cost.launch
+        by_limit["launches"] += cost.launch
+        by_limit[f"{part.unit} units"] += work * computes
+        by_limit["memory bandwidth"] += work * (1 - computes) + converted
         rate = hardware.key_of(part.unit, part.dtype)
-        by_rate[rate] = by_rate.get(rate, 0.0) + cost.seconds * computes
-        by_rate["bandwidth"] = by_rate.get("bandwidth", 0.0) + cost.seconds * (1 - computes) + converted
+        by_rate[rate] = by_rate.get(rate, 0.0) + work * computes
+        by_rate["bandwidth"] = by_rate.get("bandwidth", 0.0) + work * (1 - computes) + converted
         kinds[part.name] = kinds.get(part.name, 0.0) + cost.seconds
         if not part.known:
             unknown.append(operator.name)
@@ -93,11 +95,12 @@ def of_operators(
     launching = host**SHARPNESS / seconds**SHARPNESS if seconds else 0.0
     shares = {name: (1 - launching) * value / kernels for name, value in by_limit.items()} if kernels else {}
     rates = [sheet.bandwidth, *(rate for rate in sheet.peaks.values() if rate is not None)]
+    between = shares.pop("launches", 0.0)
     return Step(
         seconds=seconds,
         kernels=kernels,
         host=host,
-        shares={**shares, "host launches": launching},
+        shares={**shares, "host launches": launching + between},
         roofline=bare,
         by_rate={name: value / kernels for name, value in by_rate.items()} if kernels else {},
         unknown=sorted(set(unknown)),

@@ -8,7 +8,14 @@ import math
 #: Tiles that libraries of matrix kernels choose among, with the share of the best rate that each can reach:
 #: a small tile reads its operands more often (the trade-off of CUTLASS's and cuBLAS's kernel tables).
 _TILES = {
-    "vector": ((128, 128, 1.0), (64, 128, 0.95), (128, 64, 0.95), (64, 64, 0.88), (32, 64, 0.75), (32, 32, 0.6)),
+    "vector": (
+        (128, 128, 1.0),
+        (64, 128, 0.95),
+        (128, 64, 0.95),
+        (64, 64, 0.88),
+        (32, 64, 0.75),
+        (32, 32, 0.6),
+    ),
     "matrix": (
         (256, 128, 1.0),
         (128, 256, 1.0),

@@ -11,10 +11,10 @@ import msgspec
 from outpace import cards
 from outpace.cards import prices
 from outpace.errors import OutpaceError, UsageError
-from outpace.prediction import coefficients, data_parallel, energy, known, one_card
+from outpace.prediction import coefficients, data_parallel, energy, known, one_card, whole
 from outpace.prediction.options import Options
 from outpace.prediction.step import Missing
-from outpace.records import Card, Measurement, Prediction, Trace, read
+from outpace.records import Card, Interval, Measurement, Prediction, Trace, read
 
 #: Predicted for when nobody says which cards.
 USUAL = ("v100-sxm2-32gb", "a100-sxm-80gb", "h100-sxm-80gb", "mi300x", "max-1550")
@@ -62,7 +62,9 @@ def predict(
     made = [_one(trace, measurement, seen, asked, number, card, own) for number, card in found_cards]
     if asked.precision != "as written" and all(one.missing_because for one in made):
         reasons = list(dict.fromkeys(str(one.missing_because) for one in made))
-        raise UsageError(f"{asked.precision} is not possible: {'; '.join(reasons)}", "choose another precision")
+        raise UsageError(
+            f"{asked.precision} is not possible: {'; '.join(reasons)}", "choose another precision"
+        )
     return made[0] if isinstance(on, str) else made
 
 
@@ -77,7 +79,9 @@ def _check(trace: Trace) -> None:
         UsageError: the trace is empty, or its sizes make no sense.
     """
     if not trace.operators:
-        raise UsageError(f"the trace of {trace.target} has no operators", "trace it again: outpace trace --save")
+        raise UsageError(
+            f"the trace of {trace.target} has no operators", "trace it again: outpace trace --save"
+        )
     if trace.samples is not None and trace.samples <= 0:
         raise UsageError(f"a batch of {trace.samples} samples makes no step", "a positive batch")
     for operator in trace.operators:
@@ -145,12 +149,13 @@ def _one(
     ]
     if asked.stack is not None and asked.stack not in model.stacks:
         raise UsageError(f"unknown stack {asked.stack!r}", f"one of {', '.join(model.stacks)}")
+    asked = _with_host(asked, measurement)
     as_measured = Options(stack=asked.stack)
     try:
         correction = one_card.corrected(here, card, as_measured, model) if here else known.NOTHING
     except Missing:
         correction = known.NOTHING
-    found = one_card.predict(
+    found = whole.predict(
         trace,
         card,
         asked,
@@ -161,9 +166,22 @@ def _one(
         usd_per_hour=price.usd_per_hour if price else None,
         price_source=f"{price.provider}, {price.date}" if price else None,
     )
-    if measurement is not None and measurement.card == card.name and asked.precision == "as written" and number == 1:
+    if (
+        measurement is not None
+        and measurement.card == card.name
+        and asked.precision == "as written"
+        and number == 1
+    ):
         return _measured(found, measurement)
     return found
+
+
+def _with_host(asked: Options, measurement: Measurement | None) -> Options:
+    """The host that was measured on an accelerator stays what it is; one measured without says nothing of launches."""
+    if asked.host_microseconds is not None or measurement is None or measurement.card is None:
+        return asked
+    launch = measurement.launch_seconds
+    return msgspec.structs.replace(asked, host_microseconds=launch * 1e6) if launch else asked
 
 
 def _data_seconds(measurement: Measurement | None) -> float:
@@ -175,8 +193,6 @@ def _data_seconds(measurement: Measurement | None) -> float:
 
 def _measured(found: Prediction, measurement: Measurement) -> Prediction:
     """On the card that was measured, in the precision that was: the measurement itself."""
-    from outpace.records import Interval
-
     span = measurement.step_seconds
     seconds = Interval(low=span.low, mid=span.median, high=span.high)
     rate = seconds.into(found.samples) if found.samples else None
@@ -186,7 +202,9 @@ def _measured(found: Prediction, measurement: Measurement) -> Prediction:
         basis="measured",
         step_seconds=seconds,
         samples_per_second=rate,
-        joules_per_sample=Interval(low=joules, mid=joules, high=joules) if joules else found.joules_per_sample,
+        joules_per_sample=Interval(low=joules, mid=joules, high=joules)
+        if joules
+        else found.joules_per_sample,
     )
 
 
@@ -208,4 +226,13 @@ def traced(
     """The trace of a script: over shapes alone where its framework can, so that no step is too heavy."""
     from outpace.verbs.trace import trace
 
-    return trace(target, args, device="cpu", fake=True, seed=seed, view=view, stdout_to_stderr=stdout_to_stderr)
+    return trace(
+        target,
+        args,
+        device="cpu",
+        fake=True,
+        as_on_card=True,
+        seed=seed,
+        view=view,
+        stdout_to_stderr=stdout_to_stderr,
+    )

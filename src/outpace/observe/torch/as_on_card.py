@@ -5,6 +5,7 @@ A trace over shapes is made without an accelerator, where PyTorch would pick the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,7 +27,9 @@ _FULL = words("""
     multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal rms_norm rsqrt sinh
     smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss
 """)
-_WIDEST = words("addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot cat stack")
+_WIDEST = words(
+    "addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot cat stack"
+)
 
 
 class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
@@ -34,13 +37,14 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
 
     Args:
         half: compute in this type as autocast does; ``None``: in the type that the tensors have.
+        note: takes each thing that was taken for granted.
     """
 
-    def __init__(self, half: torch.dtype | None = None) -> None:
+    def __init__(self, half: torch.dtype | None = None, note: Callable[[str], None] = lambda _: None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._half = half
         self._cast: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        self.notes: set[str] = set()
+        self._note = note
 
     def new_step(self) -> None:
         """Forget the weights that were cast: autocast keeps them for a step."""
@@ -69,7 +73,9 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
         return func(*args, **kwargs)
 
     def _autocasts(self, args: Any, kwargs: Any) -> bool:
-        return any(tensor.dtype in (torch.float32, self._half) for tensor in tensors([*args, *kwargs.values()]))
+        return any(
+            tensor.dtype in (torch.float32, self._half) for tensor in tensors([*args, *kwargs.values()])
+        )
 
     def _widest(self, args: Any, kwargs: Any) -> torch.dtype:
         single = any(tensor.dtype == torch.float32 for tensor in tensors([*args, *kwargs.values()]))
@@ -101,7 +107,7 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
         names = ("query", "key", "value", "attn_mask", "dropout_p")
         given = {**dict(zip((*names, "is_causal"), args, strict=False)), **kwargs}
         if given.get("dropout_p"):
-            self.notes.add("dropout within attention is taken to be free, as fused kernels have it")
+            self._note("dropout within attention is taken to be free, as fused kernels have it")
             given["dropout_p"] = 0.0
         query, mask = given["query"], given.get("attn_mask")
         if isinstance(mask, torch.Tensor) and mask.is_floating_point() and mask.dtype != query.dtype:

@@ -86,10 +86,13 @@ def _traced(
     own = without_values(model, dtype=half, channels_last=channels_last)
     inputs = _fake(example_inputs, half, channels_last=channels_last)
     if not list(_all_tensors(inputs)):
-        raise UsageError("there is no tensor among the example inputs", "a tensor, or several, or a dict of them")
+        raise UsageError(
+            "there is no tensor among the example inputs", "a tensor, or several, or a dict of them"
+        )
     own.train(train)
     stepper = _optimizer(optimizer, own) if train else None
-    card = AsOnCard(_HALF[precision] if precision.endswith("-amp") else None)
+    assert fake.installed is not None
+    card = AsOnCard(_HALF[precision] if precision.endswith("-amp") else None, fake.installed.note)
     phase = ["forward"]
     tracer = Tracer(lambda: phase[0])
     with _tf32(allowed=precision == "tf32"), torch.set_grad_enabled(train):
@@ -101,15 +104,7 @@ def _traced(
             finally:
                 traced = tracer.stop() if last else None
     assert traced is not None
-    notes = sorted({*traced.notes, *card.notes})
-    return Traced(
-        framework=traced.framework,
-        device=traced.device,
-        operators=traced.operators,
-        memory=traced.memory,
-        settings=traced.settings,
-        notes=notes,
-    )
+    return traced
 
 
 def _step(own: Any, inputs: Any, loss: Any, stepper: Any, card: AsOnCard, phase: list[str]) -> None:
@@ -157,7 +152,9 @@ def without_values(model: Any, *, dtype: torch.dtype | None = None, channels_las
         channels_last: four-dimensional tensors are laid out so.
     """
     if not isinstance(model, torch.nn.Module):
-        raise UsageError(f"{type(model).__name__} is no torch.nn.Module", "trace_model(model, example_inputs)")
+        raise UsageError(
+            f"{type(model).__name__} is no torch.nn.Module", "trace_model(model, example_inputs)"
+        )
     stand_ins: dict[int, Any] = {}
     for tensor in (*model.parameters(), *model.buffers()):
         made = _stand_in(tensor, dtype, channels_last=channels_last)
@@ -243,5 +240,8 @@ def facts() -> dict[str, Any]:
     version = sys.version_info
     return {
         "host": host.here(),
-        "versions": {"python": f"{version.major}.{version.minor}.{version.micro}", "torch": str(torch.__version__)},
+        "versions": {
+            "python": f"{version.major}.{version.minor}.{version.micro}",
+            "torch": str(torch.__version__),
+        },
     }
