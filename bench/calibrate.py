@@ -3,7 +3,8 @@
     python -m bench.traces SET          # first, for each set: see there
     python -m bench.calibrate
 
-Needs NumPy and SciPy. Takes some minutes: the intervals are calibrated by leaving out one card after the other.
+Needs NumPy and SciPy. Takes some minutes: the intervals are calibrated by leaving out one card after the
+other.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def fitted_energy(rows: Sequence[tables.Powered], coefficients: Coefficients) ->
 
 
 def powered(row: tables.Powered, coefficients: Coefficients) -> tuple[float, dict[str, float]] | None:
-    """(share of the time in which kernels run, use of the datasheet's rates) of a training with measured power."""
+    """(share of the time in which kernels run, use of the datasheet's rates) of a training with measured
+    power."""
     trace = traces.cached(row.wanted)
     if trace is None:
         return None
@@ -94,7 +96,8 @@ def powered(row: tables.Powered, coefficients: Coefficients) -> tuple[float, dic
 
 
 def rounded(value: Any) -> Any:
-    """Floats with five significant digits, so that the file reads well and small changes of a library do not show."""
+    """Floats with five significant digits, so that the file reads well and small changes of a library do not
+    show."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
 """Fits the coefficients: maximum a posteriori, by Gauss-Newton on the logarithms of measured times.
 
-Everything is additive in logarithms (share of the peak, share of the bandwidth, traffic), so the derivative of a
-step's time is the share of the step that depends on each; `scipy.optimize.least_squares` does the rest. Needs NumPy
-and SciPy.
+Everything is additive in logarithms (share of the peak, share of the bandwidth, traffic), so the derivative
+of a step's time is the share of the step that depends on each; `scipy.optimize.least_squares` does the rest.
+Needs NumPy and SciPy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Where the fit of the coefficients starts, and how far it may leave without data: (mean, standard deviation).
+"""Where the fit of the coefficients starts, and how far it may leave without data: (mean, standard
+deviation).
 
-Logarithms. Means are what vendors' tuning guides and the first studies of the field say; the standard deviations
-are wide where nothing is said. The fit adds the public measurements to these.
+Logarithms. Means are what vendors' tuning guides and the first studies of the field say; the standard
+deviations are wide where nothing is said. The fit adds the public measurements to these.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ BANDWIDTH = (math.log(0.87), 0.05)
 #: How far an architecture differs from the mean, and a card from its architecture.
 ARCHITECTURE_SD, CARD_SD = 0.12, 0.08
 BANDWIDTH_ARCHITECTURE_SD, BANDWIDTH_CARD_SD = 0.06, 0.04
-#: Log FLOPs per clock at which shared memory feeds half of the matrix units: 128 bytes per clock, tiles of 64 x 64.
+#: Log FLOPs per clock at which shared memory feeds half of the matrix units: 128 bytes per clock, tiles of
+#: 64 x 64.
 FEED = (math.log(3000.0), 0.5)
 #: Exponent, log watts per 1000 lanes and GHz at 12 nm, exponent of the process.
 POWER = {"exponent": (0.6, 0.15), "log watts": (math.log(40.0), 0.3), "process": (1.0, 0.2)}

@@ -50,9 +50,9 @@ def splits() -> dict[str, Any]:
 @functools.cache
 def _table(name: str) -> list[dict[str, str]]:
     path = MEASURED / name
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as file:
-        return list(csv.DictReader(file))
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    return list(csv.DictReader(text.splitlines()))
 
 
 #: Cards as the tables call them.
@@ -95,8 +95,8 @@ NAMES = {
     "V100-PCIE (250 W max)": "v100-pcie-32gb",
 }
 
-#: Laptop cards, which the table of cards does not have: NVIDIA's specification pages of the GeForce RTX laptop GPUs;
-#: the power is the middle of the range that makers may choose from.
+#: Laptop cards, which the table of cards does not have: NVIDIA's specification pages of the GeForce RTX
+#: laptop GPUs; the power is the middle of the range that makers may choose from.
 _LAPTOPS = {
     "RTX 2070 Max-Q 8GB": ("turing", 2019, 12, 36, 2304, 1.185, 384, 85),
     "RTX 2080 Max-Q 8GB": ("turing", 2019, 12, 46, 2944, 1.095, 384, 85),
@@ -350,7 +350,8 @@ def in_channels_last(trace: Any) -> Any:
 
 
 def single_operators(most: int = 120) -> list[tuple[str, Operator, Card, float]]:
-    """(device, operator, card, seconds) of the microbenchmarks, evenly picked: at most so many per device and kind."""
+    """(device, operator, card, seconds) of the microbenchmarks, evenly picked: at most so many per device
+    and kind."""
     kept: dict[tuple[str, str], list[dict[str, str]]] = {}
     path = MEASURED / "ops_fp32.csv.gz"
     with gzip.open(path, "rt") as file:

@@ -8,6 +8,7 @@ What is left out of which fit stands in ``splits.toml``. Rivals' figures are the
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import sys
@@ -116,7 +117,8 @@ def harness(study: Study, table: Table) -> list[Judged]:
 
 
 def with_one_measurement(study: Study, cases: Sequence[Case]) -> Errors:
-    """Every row of a card in turn is the measurement; the other models in its precision and run are judged."""
+    """Every row of a card in turn is the measurement; the other models in its precision and run are
+    judged."""
     logs = []
     for name in sorted({card_of(case) for case in cases}):
         coefficients = study.without(lambda example, name=name: calibrate.is_on(example, name))  # type: ignore[misc]
@@ -227,7 +229,9 @@ def recurrent(study: Study, table: Table) -> None:
             if card.name == name:
                 found = step.of_operators([operator], card, coefficients, log_rates=rates)
                 logs.setdefault(name, []).append(math.log(found.kernels / seconds))
-    table.row("RNN, LSTM, GRU operators; card out", judging.errors(sum(logs.values(), [])), "goal 25 / 15")
+    table.row(
+        "RNN, LSTM, GRU operators; card out", judging.errors(itertools.chain(*logs.values())), "goal 25 / 15"
+    )
     for name, values in logs.items():
         table.row(f"    {name}", judging.errors(values))
 

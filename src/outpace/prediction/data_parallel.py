@@ -1,7 +1,8 @@
 """Several equal cards that train together: the gradients' all-reduce against the backward pass.
 
-A ring moves 2 (n - 1) / n times the gradients over each card's link (Patarasuk and Yuan 2009); frameworks start it
-while the backward pass still runs, so only what is not hidden costs time (Li et al. 2020, PyTorch DDP).
+A ring moves 2 (n - 1) / n times the gradients over each card's link (Patarasuk and Yuan 2009); frameworks
+start it while the backward pass still runs, so only what is not hidden costs time (Li et al. 2020, PyTorch
+DDP).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The power of a board while it trains, and what a power limit does to it.
 
-Watts = limit x (idle + busy + what arithmetic and traffic add, each by how much of the datasheet's rate is used). Where
-that is above the power limit the clock falls: power goes with f V^2, and V falls with f down to a floor, so a mild
-limit costs little time and a tight one much.
+Watts = limit x (idle + busy + what arithmetic and traffic add, each by how much of the datasheet's rate is
+used). Where
+that is above the power limit the clock falls: power goes with f V^2, and V falls with f down to a floor, so
+a mild limit costs little time and a tight one much.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def draw(
 
 
 def clock_at(share: float, floor: float) -> float:
-    """The clock, as a share, at which dynamic power is so small a *share*: f^3, below the *floor* of V with f."""
+    """The clock, as a share, at which dynamic power is so small a *share*: f^3, below the *floor* of V with
+    f."""
     return share ** (1 / 3) if share >= floor**3 else share / floor**2
 
 

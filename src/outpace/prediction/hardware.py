@@ -15,7 +15,8 @@ class Rate(NamedTuple):
     value: float
     sd: float
     basis: str
-    """``calibrated``: this very card was measured; ``datasheet``: others like it; ``roofline``: none like it."""
+    """``calibrated``: this very card was measured; ``datasheet``: others like it; ``roofline``: none like
+    it."""
 
 
 def key_of(unit: str, dtype: str) -> str:
@@ -53,7 +54,8 @@ def _matrix_only(card: Card) -> float | None:
 def fed(card: Card, unit: str, dtype: str, feed: float) -> float:
     """Share of the matrix peak that registers and caches can feed: 1 / (1 + FLOPs per clock and unit / feed).
 
-    The more a multiprocessor can compute per clock, the smaller the share that its shared memory and its registers
+    The more a multiprocessor can compute per clock, the smaller the share that its shared memory and its
+    registers
     keep busy: cards with a halved rate (GeForce) come closer to their peak than those without.
     """
     per_clock = flops_per_clock(card, unit, dtype)
@@ -61,7 +63,8 @@ def fed(card: Card, unit: str, dtype: str, feed: float) -> float:
 
 
 def flops_per_clock(card: Card, unit: str, dtype: str) -> float | None:
-    """Of one multiprocessor's matrix units, in 16-bit terms; ``None`` of vector units, or where it is not known."""
+    """Of one multiprocessor's matrix units, in 16-bit terms; ``None`` of vector units, or where it is not
+    known."""
     peak = datasheet_peak(card, unit, dtype)
     if unit != "matrix" or peak is None or not card.units:
         return None
@@ -88,8 +91,8 @@ def power_ratio(card: Card, power: Power, *, limit_watts: float | None = None) -
 def power_term(card: Card, power: Power, *, limit_watts: float | None = None) -> float:
     """Logarithm of the clock that a power limit leaves, 0 where it is no limit.
 
-    A smooth hinge: ``-exponent x log(1 + 1 / ratio^4) / 4``; P ~ f V^2 with V falling along f gives an exponent
-    between a third and one.
+    A smooth hinge: ``-exponent x log(1 + 1 / ratio^4) / 4``; P ~ f V^2 with V falling along f gives an
+    exponent between a third and one.
     """
     ratio = power_ratio(card, power, limit_watts=limit_watts)
     if ratio is None:

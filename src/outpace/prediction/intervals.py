@@ -1,8 +1,8 @@
 """How far off a prediction may be: from how well each rate is known, widened until it covered what it says.
 
-Errors are shared within a card (its sustained clock and bandwidth), so the width comes from the standard deviations
-of the rates that the step depends on, each by its share, and the factor that scales it was calibrated card by card
-on cards left out of the fit.
+Errors are shared within a card (its sustained clock and bandwidth), so the width comes from the standard
+deviations of the rates that the step depends on, each by its share, and the factor that scales it was
+calibrated card by card on cards left out of the fit.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from outpace.prediction.step import Step
 class Correction(NamedTuple):
     """What measurements gave.
 
-    ``log_rates`` multiplies rates (see `step.of_operators`), ``host_scale`` the host; ``sd`` is what is left of the
-    uncertainty of each rate.
+    ``log_rates`` multiplies rates (see `step.of_operators`), ``host_scale`` the host; ``sd`` is what is left
+    of the uncertainty of each rate.
     """
 
     log_rates: dict[str, float]
@@ -34,10 +34,11 @@ NOTHING = Correction({}, 1.0, {})
 
 
 def correction(seen: Sequence[Seen], sd: Mapping[str, float], model_sd: float) -> Correction:
-    """The rates that explain what was measured best, given how sure each was before (a Kalman update by hand).
+    """The rates that explain what was measured best, given how sure each was before (a Kalman update by
+    hand).
 
-    The log of measured over predicted time is minus the sum over rates of share x correction. With one measurement
-    each rate is corrected in proportion to its share and its variance.
+    The log of measured over predicted time is minus the sum over rates of share x correction. With one
+    measurement each rate is corrected in proportion to its share and its variance.
     """
     rates = {name: 0.0 for one in seen for name in one.step.by_rate}
     left = {name: sd.get(name, 0.1) ** 2 for name in rates}

@@ -52,7 +52,8 @@ def calls(operators: Sequence[Operator]) -> int:
 def grouped_optimizer(operators: Sequence[Operator]) -> list[Operator]:
     """The step as an accelerator runs it: PyTorch's optimizers take many tensors per call there.
 
-    On a CPU, where the step may have been traced, they take one; ``foreach`` is their default on accelerators.
+    On a CPU, where the step may have been traced, they take one; ``foreach`` is their default on
+    accelerators.
     """
     kept: list[Operator] = []
     apart: dict[str, list[Operator]] = {}

@@ -82,7 +82,8 @@ def fits(peak_bytes: Interval, card: Card) -> str | None:
 
 
 def largest_batch(found: Footprint, samples: int, card: Card, coefficients: Memory) -> MostBatch | None:
-    """The most samples for which even the high end of the interval leaves the reserve free; ``None``: none."""
+    """The most samples for which even the high end of the interval leaves the reserve free; ``None``:
+    none."""
     if not card.memory_bytes or found.per_step <= 0:
         return None
     wide = peak(found, coefficients)

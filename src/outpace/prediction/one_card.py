@@ -83,7 +83,7 @@ def timed(
     if not found.seconds:
         raise Missing("the trace has no operators that take time")
     own_host = options.host_microseconds is not None or correction.host_scale != 1.0
-    return _judged(found, operators, card, options, coefficients, correction, own_host=own_host)
+    return _judged(found, operators, card, coefficients, correction, own_host=own_host)
 
 
 def _mode(trace: Trace) -> str:
@@ -96,7 +96,6 @@ def _judged(
     found: Step,
     operators: list[Operator],
     card: Card,
-    options: Options,
     coefficients: Coefficients,
     correction: known.Correction,
     *,

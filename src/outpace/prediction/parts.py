@@ -1,7 +1,7 @@
 """An operator as parts: what one kind of kernel has to compute and to move.
 
-A convolution's backward pass is two parts, the gradient by the data and by the weights. The name of a part is that
-of its coefficient, so kernels that behave alike share one.
+A convolution's backward pass is two parts, the gradient by the data and by the weights. The name of a part
+is that of its coefficient, so kernels that behave alike share one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ ON_MATRIX_UNITS = ("matmul", "convolution", "attention", "rnn")
 class Part(NamedTuple):
     """Equal kernels of a step.
 
-    ``flops`` and ``bytes`` are of one of ``count`` kernels; ``waste`` multiplies the arithmetic (see `tiles`).
+    ``flops`` and ``bytes`` are of one of ``count`` kernels; ``waste`` multiplies the arithmetic (see
+    `tiles`).
     """
 
     name: str

@@ -1,7 +1,9 @@
 """A traced step in another precision, as automatic mixed precision would run it.
 
-PyTorch's lists of what autocast computes in 16 bits and in 32 (https://pytorch.org/docs/stable/amp.html), applied
-to operators that are already traced: what lies between them follows the types of what it reads, told by shape.
+PyTorch's lists of what autocast computes in 16 bits and in 32 (https://pytorch.org/docs/stable/amp.html),
+applied
+to operators that are already traced: what lies between them follows the types of what it reads, told by
+    shape.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ PRECISIONS = ("as written", "fp32", "tf32", "fp16-amp", "bf16-amp")
 _HALF = {"fp16-amp": "fp16", "bf16-amp": "bf16"}
 #: Autocast computes these in 32 bits, by kind or by name.
 _FULL_KINDS = ("softmax", "sort")
-_FULL_NAMES = ["layer_norm", "group_norm", "instance_norm", "rms_norm", "cumsum", "cumprod", "exp", "log", "pow", "prod", "sum", "norm", "mse_loss", "l1_loss", "smooth_l1_loss", "binary_cross_entropy", "cdist", "tan", "sinh", "cosh", "erfinv", "rsqrt", "reciprocal"]
+_FULL_NAMES = tuple(
+    """
+    layer_norm group_norm instance_norm rms_norm cumsum cumprod exp log pow prod sum norm mse_loss l1_loss
+    smooth_l1_loss binary_cross_entropy cdist tan sinh cosh erfinv rsqrt reciprocal
+    """.split()
+)
 
 
 def why_not(card: Card, precision: str) -> str | None:
@@ -43,7 +50,8 @@ def of_step(
 
     Args:
         parameter_bytes: of the weights, which autocast casts in every step.
-        tf32_by_default: the framework computes every fp32 product in TF32 where a card has it (TensorFlow, JAX);
+        tf32_by_default: the framework computes every fp32 product in TF32 where a card has it (TensorFlow,
+            JAX);
             PyTorch does so for convolutions.
     """
     has_tf32 = card.vendor == "nvidia" and "tf32" in card.matrix_flops_per_second

@@ -57,24 +57,25 @@ _WORK = {
 }
 
 
+_ELSEWHERE = {
+    "host launches": "a larger batch, or compiling the model, helps more than a faster card",
+    "data": "more loading workers help, no card does",
+    "interconnect": "accumulate gradients, or a faster link",
+}
+
+
 def _first_change(limit: str, operators: Sequence[Operator], found: Step, card: Card) -> str:
-    if limit == "host launches":
-        return "a larger batch, or compiling the model, helps more than a faster card"
-    if limit == "data":
-        return "more loading workers help, no card does"
-    if limit == "interconnect":
-        return "accumulate gradients, or a faster link"
-    products = {
-        operator.dtype for operator in operators if operator.kind in ("matmul", "convolution", "attention")
-    }
+    if limit in _ELSEWHERE:
+        return _ELSEWHERE[limit]
+    heavy = ("matmul", "convolution", "attention")
+    products = {operator.dtype for operator in operators if operator.kind in heavy}
     half = "bf16-amp" if "bf16" in card.matrix_flops_per_second else "fp16-amp"
     if limit == "vector units" and "fp32" in products and card.matrix_flops_per_second:
         usable = "tf32" if "tf32" in card.matrix_flops_per_second else half
         return f"fp32 products leave the matrix units idle; {usable} would use them"
-    if limit == "matrix units":
-        if "tf32" in products or "fp32" in products:
-            return f"{half} computes faster than fp32"
-        return "a card with more matrix FLOPs is faster"
+    if limit != "memory bandwidth":
+        wide = bool(products & {"tf32", "fp32"}) and limit == "matrix units"
+        return f"{half} computes faster than fp32" if wide else "a card with more FLOPs is faster"
     largest = max(found.kinds, key=lambda name: found.kinds[name])
     if not products & {"fp16", "bf16"}:
         return f"16-bit types move half of the data (most of it: {largest})"

@@ -1,4 +1,5 @@
-"""How much of the work of a matrix product is for nothing: edges of tiles, the last wave, a short contraction."""
+"""How much of the work of a matrix product is for nothing: edges of tiles, the last wave, a short
+contraction."""
 
 from __future__ import annotations
 

@@ -140,7 +140,8 @@ def _gradient_bytes(trace: Trace) -> float:
 
 
 def _backward(one: Timed) -> float:
-    """About two thirds of the kernels of a training step; what counts is only what an all-reduce can hide behind."""
+    """About two thirds of the kernels of a training step; what counts is only what an all-reduce can hide
+    behind."""
     backward = sum(
         operator.flops * operator.count for operator in one.operators if operator.phase == "backward"
     )

@@ -84,7 +84,8 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", 
     shares: dict[str, float] = {}
     """Of the step, by limit; they add up to one."""
     basis: str = "datasheet"
-    """``measured`` on this card, ``calibrated`` with measurements of others on it, ``datasheet``, ``roofline``."""
+    """``measured`` on this card, ``calibrated`` with measurements of others on it, ``datasheet``,
+    ``roofline``."""
     interval: float = 0.9
     """Nominal coverage of every interval."""
     advice: str | None = None

@@ -177,7 +177,8 @@ def _one(
 
 
 def _with_host(asked: Options, measurement: Measurement | None) -> Options:
-    """The host that was measured on an accelerator stays what it is; one measured without says nothing of launches."""
+    """The host that was measured on an accelerator stays what it is; one measured without says nothing of
+    launches."""
     if asked.host_microseconds is not None or measurement is None or measurement.card is None:
         return asked
     launch = measurement.launch_seconds

@@ -26,7 +26,8 @@ def trace_model(
 
     Args:
         model: a ``torch.nn.Module``; make it under ``torch.device("meta")`` where it is too large for here.
-        example_inputs: a tensor, several in a list, or a dict of keyword arguments; only shapes and types count.
+        example_inputs: a tensor, several in a list, or a dict of keyword arguments; only shapes and types
+            count.
         loss: of the model's output to a scalar; else the ``loss`` of the output, else cross-entropy.
         optimizer: ``sgd``, ``momentum``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad``, a function of the
             parameters that makes one, or ``None``: forward and backward only.

@@ -22,10 +22,11 @@ _HALF = words("""
 """)
 _FULL = words("""
     __pow__ __rpow__ __rdiv__ acos asin binary_cross_entropy_with_logits cosh cosine_embedding_loss cdist
-    cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss kl_div
-    l1_loss layer_norm log log10 log_softmax log1p log2 margin_ranking_loss mse_loss multilabel_margin_loss
-    multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod reciprocal rms_norm rsqrt sinh
-    smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan triplet_margin_loss
+    cosine_similarity cross_entropy cumprod cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss
+    kl_div l1_loss layer_norm log log10 log_softmax log1p log2 margin_ranking_loss mse_loss
+    multilabel_margin_loss multi_margin_loss nll_loss norm normalize pdist poisson_nll_loss pow prod
+    reciprocal rms_norm rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin softplus sum tan
+    triplet_margin_loss
 """)
 _WIDEST = words(
     "addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add tensordot cat stack"

@@ -1,9 +1,12 @@
-"""An LSTM, GRU or RNN over a whole sequence as one operator, forward and backward, as cuDNN and MIOpen have it.
+"""An LSTM, GRU or RNN over a whole sequence as one operator, forward and backward, as cuDNN and MIOpen have
+it.
 
 Only for tensors that have shapes and no values: nothing is computed.
 """
 
 from __future__ import annotations
+
+# ruff: noqa: ARG001 - operators without values need every argument for their schema
 
 from collections.abc import Sequence
 from typing import Any
