@@ -56,10 +56,10 @@ def cases(name: str) -> tuple[Case, ...]:
 
 
 @functools.cache
-def single_operators(most: int = 120) -> tuple[Example, ...]:
+def single_operators(most: int = 40) -> tuple[Example, ...]:
     """The microbenchmarks; their launch latency is estimated apart for each device."""
     return tuple(
-        Example([operator], card, seconds, "pytorch 2", 0.5, floor=device)
+        Example([operator], card, seconds, "pytorch 2", 0.3, floor=device)
         for device, operator, card, seconds in tables.single_operators(most)
     )
 

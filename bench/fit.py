@@ -267,7 +267,7 @@ class Problem:
             own = by / self.sds[:, None] * _robust_slope(raw)[:, None]
             return np.concatenate([own, np.diag(1 / self.prior_sds)])
 
-        solved = least_squares(residuals, theta, jac=jacobian, max_nfev=25, xtol=1e-4, ftol=1e-5)
+        solved = least_squares(residuals, theta, jac=jacobian, max_nfev=10 if start else 25, xtol=1e-4, ftol=1e-5)
         return {name: float(solved.x[index]) for name, index in self.names.index.items()}
 
 

@@ -50,6 +50,7 @@ for _unit, _less in (("vector", 0.0), ("matrix", -0.3)):
         ("grouped", "", -0.3),
         ("depthwise", "", -1.5),
         ("grouped", " channels-last", -0.6),
+        ("grouped", " channels-last untuned", -2.5),
         ("depthwise", " channels-last", -1.5),
     ):
         for _which in ("forward", "data", "weight"):

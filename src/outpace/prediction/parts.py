@@ -133,9 +133,11 @@ def _one_convolution(
     else:
         sizes = (channels_out, channels_in * window, rows_out)  # a group's own
     lost = 1.0 if name.endswith("depthwise") else tiles.waste(*sizes, groups, units, unit)
-    layout = "channels-last" if operator.attributes.get("layout") == "channels_last" else ""
-    if groups > 1 and layout:
-        name = f"{name} {layout}"
+    if groups > 1 and operator.attributes.get("layout") == "channels_last":
+        name = f"{name} channels-last"
+        if not name.startswith("convolution depthwise") and not _tuned(groups, channels_in, channels_out):
+            # libraries fall back to kernels of vector units, whatever the width of a group
+            name, unit, lost = f"{name} untuned", "vector", 1.0
     return _part(
         operator,
         f"{name} {which}",
@@ -144,6 +146,14 @@ def _one_convolution(
         bytes=(operator.bytes_read + operator.bytes_written) / shared_by,
         waste=lost,
     )
+
+
+def _tuned(groups: int, channels_in: int, channels_out: int) -> bool:
+    """Whether cuDNN has kernels of matrix units for groups of channels that lie side by side in memory.
+
+    As of the measurements (cuDNN 8.3): as many channels in as out, a power of two up to 32, in 32 groups or more.
+    """
+    return channels_in == channels_out and channels_in in (4, 8, 16, 32) and groups >= 32
 
 
 def _convolution_name(operator: Operator, channels_in: int, groups: int, window: tuple[int, ...]) -> str:
