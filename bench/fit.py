@@ -198,14 +198,15 @@ class Problem:
         padded = np.append(theta, 0.0)  # the last is for "none": index -1
         waits = per_clock / np.exp(theta[self.feed])
         with np.errstate(divide="ignore"):
-            log_compute = np.log(compute) - theta[c[:, 0]] - theta[c[:, 1:4]].sum(axis=1) - powered[c[:, 8]]
-            log_compute += np.log1p(waits) - padded[c[:, 9]]
+            share = theta[c[:, 1:4]].sum(axis=1) + powered[c[:, 8]] - np.log1p(waits)
+            over = np.log1p(np.exp(hardware.CAP_SHARPNESS * share)) / hardware.CAP_SHARPNESS
+            log_compute = np.log(compute) - theta[c[:, 0]] - (share - over) - padded[c[:, 9]]
             log_memory = np.log(memory) + theta[c[:, 4]] - theta[c[:, 5:8]].sum(axis=1) - padded[c[:, 10]]
         p = priors.SMOOTHNESS
         both = np.logaddexp(p * log_compute, p * log_memory)
         work = count * np.exp(both / p)
-        share = np.exp(p * log_compute - both)
-        share[~np.isfinite(share)] = 0.0
+        computes = np.exp(p * log_compute - both)
+        computes[~np.isfinite(computes)] = 0.0
         size = len(self.log_seconds)
         launching = count * launch * np.exp(padded[c[:, 11]])
         kernels = np.bincount(number, work + launching, size)
@@ -220,11 +221,12 @@ class Problem:
             return log_total, None
         width = len(theta)
         scale = work / kernels[number] * on_card[number]
-        by_compute, by_memory = scale * share, scale * (1 - share)
+        by_compute, by_memory = scale * computes, scale * (1 - computes)
+        by_rate = by_compute / (1 + np.exp(hardware.CAP_SHARPNESS * share))
         jacobian = np.zeros(size * width)
         for column, weight in [
             (c[:, 0], -by_compute),
-            *((c[:, place], -by_compute) for place in (1, 2, 3)),
+            *((c[:, place], -by_rate) for place in (1, 2, 3)),
             (c[:, 4], by_memory),
             *((c[:, place], -by_memory) for place in (5, 6, 7)),
         ]:
@@ -234,9 +236,9 @@ class Problem:
             there = c[:, place] >= 0
             jacobian += np.bincount((number * width + c[:, place])[there], weight[there], size * width)
         for place, parameter in enumerate(self.power):
-            weight = -by_compute * by_power[c[:, 8], place]
+            weight = -by_rate * by_power[c[:, 8], place]
             jacobian += np.bincount(number * width + parameter, weight, size * width)
-        weight = -by_compute * waits / (1 + waits)
+        weight = by_rate * -waits / (1 + waits)
         jacobian += np.bincount(number * width + self.feed, weight, size * width)
         jacobian = jacobian.reshape(size, width)
         every = np.arange(size)
@@ -291,6 +293,9 @@ def _power_facts(card: Card) -> tuple[float, float, float]:
 
 
 HOST = Host(**priors.HOST)
+#: Cards that are left out differ from what is expected by so much more than the priors, which hold coefficients
+#: back, would have it.
+SPREAD = 1.5
 
 
 def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coefficients:
@@ -374,7 +379,11 @@ def _sustained(
         architectures={name[1]: value for name, value in below.items() if name[0] == "architecture"},
         cards={name: value for name, value in cards.items() if name in table},
         vendors=vendors,
-        sd={"architecture": architecture_sd, "card": card_sd, "seen": card_sd / 3},
+        sd={
+            "architecture": SPREAD * architecture_sd,
+            "card": SPREAD * card_sd,
+            "seen": SPREAD * card_sd / 3,
+        },
     )
 
 

@@ -68,6 +68,17 @@ class Study:
         self.every = calibrate.everything()
         self.theta = fit.fit(self.every)
         self.full = fit.coefficients(self.theta)
+        self._cards: dict[str, Coefficients] = {}
+
+    def without_card(self, name: str) -> Coefficients:
+        """A fit without all that was measured on one card."""
+        if name not in self._cards:
+            self._cards[name] = self.without(lambda example: calibrate.is_on(example, name))
+        return self._cards[name]
+
+    def card_out(self, cases: Sequence[Case]) -> list[Judged]:
+        """Each case judged by a fit without its card."""
+        return [judging.judge(case, self.without_card(card_of(case)), card_of(case)) for case in cases]
 
     def without(self, leaves: Callable[[fit.Example], bool]) -> Coefficients:
         """A fit without some examples."""
@@ -103,7 +114,7 @@ def rival(table: Table, name: str, found: Sequence[Judged]) -> None:
 def harness(study: Study, table: Table) -> list[Judged]:
     """ResNet-50 and BERT over some 25 cards."""
     cases = examples.cases("harness")
-    found = study.out(cases, card_of, calibrate.is_on)
+    found = study.card_out(cases)
     table.row("ResNet-50, BERT; card out", of(found), "goal 8 / 5.5, p90 16")
     rival(table, "card out", found)
     grouped(table, found, lambda one: f"{one.case.row.model}, {one.case.row.precision}")
@@ -121,7 +132,7 @@ def with_one_measurement(study: Study, cases: Sequence[Case]) -> Errors:
     judged."""
     logs = []
     for name in sorted({card_of(case) for case in cases}):
-        coefficients = study.without(lambda example, name=name: calibrate.is_on(example, name))  # type: ignore[misc]
+        coefficients = study.without_card(name)
         rows = [case for case in cases if card_of(case) == name]
         for seen in rows:
             options = Options(stack=seen.row.stack if seen.row.stack in coefficients.stacks else None)
@@ -139,7 +150,7 @@ def with_one_measurement(study: Study, cases: Sequence[Case]) -> Errors:
 def transformers(study: Study, table: Table) -> list[Judged]:
     """fp32 transformer steps."""
     cases = examples.cases("transformer_steps")
-    found = study.out(cases, card_of, calibrate.is_on)
+    found = study.card_out(cases)
     nvidia = [one for one in found if one.case.row.card.vendor == "nvidia"]
     table.row("fp32 transformer steps, NVIDIA; card out", of(nvidia), "goal 6 / 5, p90 12")
     rival(table, "card out", nvidia)
@@ -162,7 +173,7 @@ def halves(study: Study, table: Table, cases: Sequence[Case]) -> None:
     """Forward and backward apart, the card left out."""
     logs: dict[str, list[float]] = {"forward": [], "backward": []}
     for name in sorted({card_of(case) for case in cases if case.row.card.vendor == "nvidia"}):
-        coefficients = study.without(lambda example, name=name: calibrate.is_on(example, name))  # type: ignore[misc]
+        coefficients = study.without_card(name)
         for case in cases:
             if card_of(case) != name or case.row.forward_seconds is None:
                 continue
@@ -198,7 +209,7 @@ def launches(study: Study, table: Table) -> None:
     cases = examples.cases("launch_bound")
     found = []
     for name in sorted({card_of(case) for case in cases}):
-        coefficients = study.without(lambda example, name=name: calibrate.is_on(example, name))  # type: ignore[misc]
+        coefficients = study.without_card(name)
         for system in sorted({case.row.system for case in cases if card_of(case) == name}):
             rows = [case for case in cases if card_of(case) == name and case.row.system == system]
             known_from = next((case for case in rows if case.row.model == "resnet18"), rows[0])
@@ -223,7 +234,7 @@ def recurrent(study: Study, table: Table) -> None:
     raw = tables.recurrent()
     logs: dict[str, list[float]] = {}
     for name in sorted({card.name for _, card, _, _ in raw}):
-        coefficients = study.without(lambda example, name=name: calibrate.is_on(example, name))  # type: ignore[misc]
+        coefficients = study.without_card(name)
         rates = coefficients.stacks.get("deepbench", {})
         for operator, card, seconds, _ in raw:
             if card.name == name:
@@ -239,7 +250,11 @@ def recurrent(study: Study, table: Table) -> None:
 def speed_up(study: Study, table: Table) -> None:
     """V100 to A100 at matched batch in NVIDIA's own tables, which no fit has seen."""
     asked = tables.splits()["speed_up"]
-    rows = [case for case in examples.cases("others") if case.row.model in asked["models"]]
+    rows = [
+        case
+        for case in examples.cases("others")
+        if case.row.model in asked["models"] and case.row.card.vector_flops_per_second  # not V100-SXM3
+    ]
     logs = []
     for old in rows:
         for new in rows:

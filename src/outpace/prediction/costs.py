@@ -33,9 +33,8 @@ class Cost(NamedTuple):
 def seconds(part: Part, sheet: Sheet, coefficients: Coefficients) -> Cost:
     """Launch plus the smooth maximum of arithmetic and traffic, times the number of kernels."""
     compute = 0.0
-    if part.flops:
-        rate = sheet.peaks[part.unit, part.dtype]
-        assert rate is not None
+    rate = sheet.peaks.get((part.unit, part.dtype))
+    if part.flops and rate is not None:
         share = math.exp(coefficients.arithmetic[part.unit].get(part.name, 0.0))
         compute = part.flops * part.waste / (rate.value * share)
     traffic = math.exp(coefficients.traffic.get(part.name, 0.0))

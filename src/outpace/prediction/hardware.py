@@ -9,6 +9,9 @@ from outpace.prediction.coefficients import Coefficients, Power, Sustained
 from outpace.records import Card
 
 
+CAP_SHARPNESS = 8.0
+
+
 class Rate(NamedTuple):
     """A rate per second, and the standard deviation of its logarithm."""
 
@@ -121,8 +124,13 @@ def peak(card: Card, unit: str, dtype: str, coefficients: Coefficients) -> Rate 
     known = coefficients.peaks.get(key_of(unit, dtype)) or coefficients.peaks["vector fp32"]
     powered = power_term(card, coefficients.power)
     log, sd, basis = sustained(card, known, powered=powered)
-    share = fed(card, unit, dtype, coefficients.feed)
-    return Rate(datasheet * share * math.exp(log), sd, basis)
+    log += math.log(fed(card, unit, dtype, coefficients.feed))
+    return Rate(datasheet * math.exp(capped(log)), sd, basis)
+
+
+def capped(log: float) -> float:
+    """The logarithm of a share, softly kept below that of one: nothing sustains more than its datasheet."""
+    return log - math.log1p(math.exp(CAP_SHARPNESS * log)) / CAP_SHARPNESS
 
 
 def bandwidth(card: Card, coefficients: Coefficients) -> Rate | None:

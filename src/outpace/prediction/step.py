@@ -137,6 +137,9 @@ def sheet_of(
         if key in peaks or not part.flops:
             continue
         rate = hardware.peak(card, *key, coefficients)
+        if rate is None and part.dtype in ("int64", "int32", "int16", "int8", "uint8", "bool"):
+            peaks[key] = None  # counting and comparing: what it moves is its cost
+            continue
         if rate is None:
             raise Missing(f"no rate of {card.title} for {part.dtype} is known")
         correction = log_rates.get(hardware.key_of(*key), 0.0)
