@@ -269,7 +269,9 @@ class Problem:
             own = by / self.sds[:, None] * _robust_slope(raw)[:, None]
             return np.concatenate([own, np.diag(1 / self.prior_sds)])
 
-        solved = least_squares(residuals, theta, jac=jacobian, max_nfev=10 if start else 25, xtol=1e-4, ftol=1e-5)
+        solved = least_squares(
+            residuals, theta, jac=jacobian, max_nfev=10 if start else 25, xtol=1e-4, ftol=1e-5
+        )
         return {name: float(solved.x[index]) for name, index in self.names.index.items()}
 
 
@@ -293,8 +295,8 @@ def _power_facts(card: Card) -> tuple[float, float, float]:
 
 
 HOST = Host(**priors.HOST)
-#: Cards that are left out differ from what is expected by so much more than the priors, which hold coefficients
-#: back, would have it.
+#: Cards that are left out differ from what is expected by so much more than the priors, which hold
+#: coefficients back, would have it.
 SPREAD = 1.5
 
 

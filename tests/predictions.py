@@ -59,7 +59,14 @@ def recurrent(phase: str = "forward", **changes: Any) -> Operator:
         "flops": each * (2 if phase == "backward" else 1),
         "bytes_read": 4 * 64 * 100 * 256,
         "bytes_written": 4 * 64 * 100 * 256,
-        "attributes": {"cell": "lstm", "hidden": 256, "layers": 1, "length": 100, "batch": 64, "directions": 1},
+        "attributes": {
+            "cell": "lstm",
+            "hidden": 256,
+            "layers": 1,
+            "length": 100,
+            "batch": 64,
+            "directions": 1,
+        },
     }
     return Operator(**{**fields, **changes})
 
@@ -121,7 +128,9 @@ operators = st.one_of(
     ),
     st.builds(
         light,
-        st.sampled_from(["elementwise", "softmax", "normalization", "copy", "reduction", "other", "embedding"]),
+        st.sampled_from(
+            ["elementwise", "softmax", "normalization", "copy", "reduction", "other", "embedding"]
+        ),
         size=st.integers(2**10, 2**26),
         phase=st.sampled_from(["forward", "backward", "optimizer"]),
         guessed=st.booleans(),

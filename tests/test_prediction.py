@@ -79,13 +79,22 @@ def test_more_work_is_never_faster(chosen: list[Operator], more: Operator, card:
 
 @settings(max_examples=60, deadline=None)
 @given(chosen=steps, card=st.sampled_from(sorted(load())), asked=st.sampled_from(precision.PRECISIONS))
-def test_intervals_are_ordered_and_records_survive_json(chosen: list[Operator], card: str, asked: str) -> None:
+def test_intervals_are_ordered_and_records_survive_json(
+    chosen: list[Operator], card: str, asked: str
+) -> None:
     found = predicted(trace(*chosen), load()[card], precision=asked, samples=10**6, largest_batch=True)
     assert msgspec.json.decode(msgspec.json.encode(found), type=Prediction) == found
     if found.missing_because is not None:
         assert found.step_seconds is None
         return
-    for name in ("step_seconds", "samples_per_second", "peak_bytes", "joules_per_sample", "watts", "total_seconds"):
+    for name in (
+        "step_seconds",
+        "samples_per_second",
+        "peak_bytes",
+        "joules_per_sample",
+        "watts",
+        "total_seconds",
+    ):
         interval = getattr(found, name)
         if interval is not None:
             assert 0 < interval.low <= interval.mid <= interval.high < math.inf, name
@@ -191,7 +200,8 @@ def test_tf32_only_where_script_and_card_have_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "asked"), [("v100-sxm2-32gb", "bf16-amp"), ("t4", "tf32"), ("m1", "fp16-amp"), ("m4", "as written")]
+    ("card", "asked"),
+    [("v100-sxm2-32gb", "bf16-amp"), ("t4", "tf32"), ("m1", "fp16-amp"), ("m4", "as written")],
 )
 def test_what_a_card_lacks_gives_no_prediction_and_the_reason(card: str, asked: str) -> None:
     found = predicted(card=load()[card], precision=asked)
@@ -229,7 +239,10 @@ def test_memory_grows_with_the_batch_and_says_when_it_does_not_fit() -> None:
     assert most is not None
     at_most = memory.peak(held, MODEL.memory, most.samples / 32)
     assert at_most.high <= (A100.memory_bytes or 0) * (1 - memory.RESERVE)
-    assert memory.peak(held, MODEL.memory, (most.samples + 1) / 32).high > (A100.memory_bytes or 0) * 0.95 * 0.999
+    assert (
+        memory.peak(held, MODEL.memory, (most.samples + 1) / 32).high
+        > (A100.memory_bytes or 0) * 0.95 * 0.999
+    )
     assert memory.footprint(trace(memory=None), trace().operators, "fp32", A100, MODEL.memory) is None
 
 

@@ -87,7 +87,12 @@ def test_the_command_line(cli: Cli, saved: Path, tmp_path: Path) -> None:
     told = json.loads(cli("predict", "--json", "--on", "t4", saved).stdout)
     assert told[0]["card"] == "t4"
     assert told[0]["step_seconds"]["low"] < told[0]["step_seconds"]["high"]
-    for wrong in (("--on", "unheard"), ("--precision", "fp3"), ("--samples", "-1"), ("--on", "t4", "--precision", "tf32")):
+    for wrong in (
+        ("--on", "unheard"),
+        ("--precision", "fp3"),
+        ("--samples", "-1"),
+        ("--on", "t4", "--precision", "tf32"),
+    ):
         failed = cli("predict", *wrong, saved)
         assert failed.returncode == 2, wrong
         assert failed.stderr.startswith("error: ")

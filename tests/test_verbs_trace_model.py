@@ -1,4 +1,5 @@
-"""Steps of models over shapes alone: as an accelerator would run them, nothing computed, nothing allocated."""
+"""Steps of models over shapes alone: as an accelerator would run them, nothing computed, nothing
+allocated."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ class Network(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         rows = F.relu(self.norm(self.convolution(images))).mean(-1).transpose(1, 2)
         heads = rows.unflatten(-1, (2, 16)).transpose(1, 2)
-        rows = rows + F.scaled_dot_product_attention(heads, heads, heads, dropout_p=0.1).transpose(1, 2).flatten(2)
+        rows = rows + F.scaled_dot_product_attention(heads, heads, heads, dropout_p=0.1).transpose(
+            1, 2
+        ).flatten(2)
         return self.last(self.dropout(self.recurrent(rows)[0]).mean(1))  # type: ignore[no-any-return]
 
 
@@ -152,7 +155,9 @@ def test_own_losses_and_optimizers() -> None:
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
     )
     assert "pow" in names(found, "forward") or "square" in names(found, "forward")
-    assert {one.phase for one in trace_model(nn.Linear(4, 4), torch.zeros(3, 4), optimizer=None).operators} == {
+    assert {
+        one.phase for one in trace_model(nn.Linear(4, 4), torch.zeros(3, 4), optimizer=None).operators
+    } == {
         "forward",
         "backward",
     }

@@ -151,7 +151,8 @@ def _one_convolution(
 def _tuned(groups: int, channels_in: int, channels_out: int) -> bool:
     """Whether cuDNN has kernels of matrix units for groups of channels that lie side by side in memory.
 
-    As of the measurements (cuDNN 8.3): as many channels in as out, a power of two up to 32, in 32 groups or more.
+    As of the measurements (cuDNN 8.3): as many channels in as out, a power of two up to 32, in 32 groups or
+    more.
     """
     return channels_in == channels_out and channels_in in (4, 8, 16, 32) and groups >= 32
 

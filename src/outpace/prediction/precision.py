@@ -20,11 +20,13 @@ PRECISIONS = ("as written", "fp32", "tf32", "fp16-amp", "bf16-amp")
 _HALF = {"fp16-amp": "fp16", "bf16-amp": "bf16"}
 #: Autocast computes these in 32 bits, by kind or by name.
 _FULL_KINDS = ("softmax", "sort")
-_FULL_NAMES = tuple(
-    """
-    layer_norm group_norm instance_norm rms_norm cumsum cumprod exp log pow prod sum norm mse_loss l1_loss
-    smooth_l1_loss binary_cross_entropy cdist tan sinh cosh erfinv rsqrt reciprocal
-    """.split()
+_FULL_NAMES = frozenset(
+    name
+    for line in (
+        "layer_norm group_norm instance_norm rms_norm cumsum cumprod exp log pow prod sum linalg_vector_norm",
+        "mse_loss l1_loss smooth_l1_loss binary_cross_entropy _cdist_forward tan sinh cosh erfinv rsqrt reciprocal",
+    )
+    for name in line.split()
 )
 
 
@@ -109,7 +111,7 @@ class _Autocast:
     def _decide(self, operator: Operator) -> bool:
         if operator.kind in ON_MATRIX_UNITS:
             return True
-        if operator.kind in _FULL_KINDS or any(name in operator.name for name in _FULL_NAMES):
+        if operator.kind in _FULL_KINDS or _stem(operator.name) in _FULL_NAMES:
             return False
         activations = [shape for shape in operator.inputs if len(shape) > 1]
         if operator.kind == "normalization":  # of batches: 16 bits in and out, statistics in 32
@@ -126,6 +128,11 @@ class _Autocast:
             bytes_read=operator.bytes_read // 2,
             bytes_written=operator.bytes_written // 2,
         )
+
+
+def _stem(name: str) -> str:
+    """``aten.native_layer_norm_backward`` as ``layer_norm``."""
+    return name.removeprefix("aten.").removeprefix("native_").removesuffix("_backward")
 
 
 def _cast(phase: str, shape: tuple[int, ...], count: int) -> Operator:

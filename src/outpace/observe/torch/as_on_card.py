@@ -47,6 +47,17 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
         self._cast: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._note = note
 
+    def __enter__(self) -> Any:
+        # modules ask whether any autocast is on; that of CUDA does nothing to tensors of the CPU
+        self._before = torch.is_autocast_enabled("cuda")
+        if self._half is not None:
+            torch.set_autocast_enabled("cuda", True)
+        return super().__enter__()  # type: ignore[no-untyped-call]
+
+    def __exit__(self, *raised: object) -> Any:
+        torch.set_autocast_enabled("cuda", self._before)
+        return super().__exit__(*raised)  # type: ignore[no-untyped-call]
+
     def new_step(self) -> None:
         """Forget the weights that were cast: autocast keeps them for a step."""
         self._cast.clear()
@@ -110,6 +121,9 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
         if given.get("dropout_p"):
             self._note("dropout within attention is taken to be free, as fused kernels have it")
             given["dropout_p"] = 0.0
+        for name in ("query", "key", "value"):
+            if given[name].stride(-1) != 1:  # fused kernels want the last dimension dense
+                given[name] = given[name].contiguous()
         query, mask = given["query"], given.get("attn_mask")
         if isinstance(mask, torch.Tensor) and mask.is_floating_point() and mask.dtype != query.dtype:
             given["attn_mask"] = mask.to(query.dtype)
