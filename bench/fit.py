@@ -166,17 +166,17 @@ class Problem:
             self._card_index[card.name],
             self.names.stack(example.stack, key),
             self.names.stack(example.stack, "bandwidth"),
+            launches_as,
         )
-        places += (launches_as,)
         per_clock = hardware.flops_per_clock(card, part.unit, part.dtype) or 0.0
-        rows.append((number, part.count, compute, memory, launch, per_clock))
+        rows.append((number, part.times, compute, memory, launch, per_clock))
         columns.append((arithmetic, *peak, traffic, *bandwidth, *places))
         moved = parts.converted_bytes(operator, part.unit)
         if moved:
             shared = 2 if operator.attributes.get("gradients") == "both" else 1
             layout = self.names.of(("layout",), *priors.LAYOUT_TRAFFIC)
             memory = moved / shared / card.memory_bandwidth_bytes_per_second
-            rows.append((number, part.count, 0.0, memory, 0.0, 0.0))
+            rows.append((number, part.times, 0.0, memory, 0.0, 0.0))
             columns.append((arithmetic, *peak, layout, *bandwidth, *places))
 
     def _powered(self, theta: Array) -> tuple[Array, Array]:
@@ -240,15 +240,15 @@ class Problem:
             jacobian += np.bincount(number * width + parameter, weight, size * width)
         weight = by_rate * -waits / (1 + waits)
         jacobian += np.bincount(number * width + self.feed, weight, size * width)
-        jacobian = jacobian.reshape(size, width)
+        matrix: Any = jacobian.reshape(size, width)
         every = np.arange(size)
         inside = self.floors >= 0
-        jacobian[every[inside], self.floors[inside]] += (floors / kernels * on_card)[inside]
+        matrix[every[inside], self.floors[inside]] += (floors / kernels * on_card)[inside]
         with np.errstate(invalid="ignore"):
             of_class = np.nan_to_num(by_class / hosts[:, None]) * (1 - on_card)[:, None]
-        jacobian[:, self.classes] += of_class
-        jacobian[every, self.systems] += of_class.sum(axis=1)
-        return log_total, jacobian
+        matrix[:, self.classes] += of_class
+        matrix[every, self.systems] += of_class.sum(axis=1)
+        return log_total, matrix
 
     def solve(self, start: dict[tuple[str, ...], float] | None = None) -> dict[tuple[str, ...], float]:
         """The parameters that explain the examples best without leaving their priors for little."""
@@ -277,7 +277,8 @@ class Problem:
 
 def _robust(raw: Array) -> Array:
     """Signed square root of the Cauchy-like loss 2 c^2 log(1 + r^2 / 2 c^2), c = 3: outliers pull less."""
-    return np.sign(raw) * np.sqrt(18 * np.log1p(raw**2 / 18))
+    found: Array = np.sign(raw) * np.sqrt(18 * np.log1p(raw**2 / 18))
+    return found
 
 
 def _robust_slope(raw: Array) -> Array:

@@ -8,6 +8,7 @@ deviations are wide where nothing is said. The fit adds the public measurements 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 #: Share of the sustained peak that each kind of kernel reaches, by unit.
 ARITHMETIC: dict[str, dict[str, tuple[float, float]]] = {
@@ -126,7 +127,7 @@ ENERGY = {
     "regulated": 0.97,
     "sd": 0.12,
 }
-MEMORY = {
+MEMORY: dict[str, Any] = {
     # bytes: contexts as nvidia-smi shows them for a process that has made a tensor
     "context": {"nvidia": 450 * 2**20, "amd": 600 * 2**20, "intel": 400 * 2**20, "apple": 200 * 2**20},
     "workspace": 64 * 2**20,

@@ -12,7 +12,7 @@ import functools
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,8 +110,9 @@ def _transformer(source: str, name: str, batch: int, size: int) -> tuple[Any, An
     import csv
 
     import torch
-    import transformers
+    import transformers as hugging_face
 
+    transformers: Any = hugging_face  # its configurations take more than their types say
     tokens = torch.zeros(batch, size, dtype=torch.long)
     if source == "squad":
         large = {
@@ -160,8 +161,9 @@ def _transformer(source: str, name: str, batch: int, size: int) -> tuple[Any, An
 
 
 def _resnet(name: str) -> Any:
-    import transformers
+    import transformers as hugging_face
 
+    transformers: Any = hugging_face
     depths = {"50": [3, 4, 6, 3], "101": [3, 4, 23, 3], "152": [3, 8, 36, 3]}[name]
     return transformers.ResNetForImageClassification(
         transformers.ResNetConfig(num_labels=1000, depths=depths)
@@ -195,14 +197,15 @@ def sets(name: str) -> Iterator[Wanted]:
     """The configurations of one set of the tables."""
     from bench import tables
 
-    rows = {
+    makers: dict[str, Callable[[], Sequence[tables.Row | tables.Powered]]] = {
         "transformer_steps": tables.transformer_steps,
         "harness": tables.harness,
         "launch_bound": tables.launch_bound,
         "image_models": tables.image_models,
         "others": tables.others,
         "energy": tables.energy,
-    }[name]()
+    }
+    rows = makers[name]()
     yield from dict.fromkeys(row.wanted for row in rows)
 
 

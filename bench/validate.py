@@ -341,8 +341,9 @@ def intervals(table: Table, found: Sequence[Judged]) -> None:
     """Coverage of the 90 % intervals on cards left out, widened by what the other cards say."""
     covered = judging.coverage(found)
     table.text(
-        f"90 % intervals, card out: {covered.rows:.0f} % of {len(found)} rows, worst card {covered.worst_card:.0f} % "
-        f"({covered.worst_name}), median factor {covered.factor:.2f}; goal 88 to 93 %, worst 75 %, factor 1.35"
+        f"90 % intervals, card out: {covered.rows:.0f} % of {len(found)} rows, worst card "
+        f"{covered.worst_card:.0f} % ({covered.worst_name}), median factor {covered.factor:.2f}; "
+        "goal 88 to 93 %, worst 75 %, factor 1.35"
     )
     names = sorted({card_of(one.case) for one in found})
     shares = []
@@ -355,7 +356,8 @@ def intervals(table: Table, found: Sequence[Judged]) -> None:
     table.text("per card, %: " + ", ".join(shares))
 
 
-HEADER = f"{'rows left out of the fit':<46} {'rows':>5} {'mean':>6} {'median':>6} {'p90':>6} {'worst':>6} {'bias':>6}"
+_FIGURES = ("rows", "mean", "median", "p90", "worst", "bias")
+HEADER = f"{'rows left out of the fit':<46} " + " ".join(f"{name:>6}" for name in _FIGURES)[1:]
 
 
 def write(lines: Sequence[str], marker: str) -> None:

@@ -152,10 +152,10 @@ def test_depthwise_and_untuned_groups_are_computed_by_vector_units() -> None:
 def test_an_rnn_is_its_time_steps_and_what_is_computed_at_once() -> None:
     forward = parts.of_operator(recurrent(), V100)
     assert [part.name for part in forward] == ["rnn forward", "matmul"]
-    assert forward[0].count == 100
-    assert sum(part.flops * part.count for part in forward) == recurrent().flops
+    assert forward[0].times == 100
+    assert sum(part.flops * part.times for part in forward) == recurrent().flops
     backward = parts.of_operator(recurrent("backward"), V100)
-    assert sum(part.flops * part.count for part in backward) == recurrent("backward").flops
+    assert sum(part.flops * part.times for part in backward) == recurrent("backward").flops
 
 
 def test_layout_conversions_only_for_matrix_units_without_channels_last() -> None:

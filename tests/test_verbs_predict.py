@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -55,16 +56,17 @@ def test_a_measurement_on_the_card_is_told_as_it_is_and_calibrates_it() -> None:
 
 
 def test_what_cannot_be_predicted_is_an_error() -> None:
-    for wrong in (
+    wrongs: tuple[dict[str, Any], ...] = (
         {"on": "nonsense-9000"},
         {"on": []},
         {"on": "t4", "precision": "tf32"},
         {"on": "t4", "nonsense": 1},
         {"on": "t4", "stack": "pytorch 0.1"},
         {"on": "t4", "power_limit_watts": 1.0},
-    ):
+    )
+    for wrong in wrongs:
         with pytest.raises(UsageError):
-            predict(trace(), **wrong)  # type: ignore[arg-type]
+            predict(trace(), **wrong)
     with pytest.raises(UsageError, match="batch"):
         predict(trace(samples=-3), on="t4")
     with pytest.raises(OutpaceError, match="no trace"):

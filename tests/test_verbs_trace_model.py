@@ -172,7 +172,7 @@ class ByValue(nn.Module):
 def test_what_cannot_be_traced_is_an_error() -> None:
     for wrong in ({"precision": "fp3"}, {"layout": "diagonal"}, {"optimizer": "magic"}, {"samples": -1}):
         with pytest.raises(UsageError):
-            trace_model(nn.Linear(4, 4), torch.zeros(3, 4), **wrong)  # type: ignore[arg-type]
+            trace_model(nn.Linear(4, 4), torch.zeros(3, 4), **wrong)
     with pytest.raises(UsageError, match="no tensor"):
         trace_model(nn.Linear(4, 4), [])
     with pytest.raises(UsageError, match="Module"):

@@ -45,7 +45,7 @@ def seconds(part: Part, sheet: Sheet, coefficients: Coefficients) -> Cost:
     launch = coefficients.host.kernel_seconds
     if part.name.startswith("rnn"):
         launch = coefficients.recurrent_step_seconds
-    return Cost(part.count * (both + launch), part.count * compute, part.count * memory, part.count * launch)
+    return Cost(part.times * (both + launch), part.times * compute, part.times * memory, part.times * launch)
 
 
 def roofline(part: Part, card: Card) -> float:
@@ -59,4 +59,4 @@ def at_datasheet(part: Part, card: Card) -> tuple[float, float]:
     bandwidth = card.memory_bandwidth_bytes_per_second
     compute = part.flops / peak if peak and part.flops else 0.0
     memory = part.bytes / bandwidth if bandwidth else 0.0
-    return part.count * compute, part.count * memory
+    return part.times * compute, part.times * memory

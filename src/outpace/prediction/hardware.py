@@ -8,7 +8,6 @@ from typing import NamedTuple
 from outpace.prediction.coefficients import Coefficients, Power, Sustained
 from outpace.records import Card
 
-
 CAP_SHARPNESS = 8.0
 
 
@@ -77,7 +76,7 @@ def flops_per_clock(card: Card, unit: str, dtype: str) -> float | None:
     if not clock:
         return None
     wide = {"tf32": 2.0, "fp32": 2.0, "fp64": 4.0, "fp8": 0.5, "int8": 0.5}.get(dtype, 1.0)
-    return wide * peak / (card.units * clock)
+    return float(wide * peak / (card.units * clock))
 
 
 def power_ratio(card: Card, power: Power, *, limit_watts: float | None = None) -> float | None:
@@ -88,7 +87,7 @@ def power_ratio(card: Card, power: Power, *, limit_watts: float | None = None) -
         return None
     lanes = card.vector_cores / 1000 * clock / 1e9
     shrink = ((card.process_nm or 12.0) / 12.0) ** power.process
-    return watts / (power.watts * lanes * shrink)
+    return float(watts / (power.watts * lanes * shrink))
 
 
 def power_term(card: Card, power: Power, *, limit_watts: float | None = None) -> float:

@@ -76,7 +76,7 @@ def _foreach(name: str, group: list[Operator]) -> Operator:
     times = math.ceil(number / _TENSORS_PER_CALL)
 
     def of_each(field: str) -> int:
-        return sum(getattr(operator, field) * operator.count for operator in group) // times
+        return sum(int(getattr(operator, field)) * operator.count for operator in group) // times
 
     return msgspec.structs.replace(
         group[0],

@@ -7,7 +7,7 @@ is that of its coefficient, so kernels that behave alike share one.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from outpace.prediction import tiles
 from outpace.records import Card, Operator
@@ -19,7 +19,7 @@ ON_MATRIX_UNITS = ("matmul", "convolution", "attention", "rnn")
 class Part(NamedTuple):
     """Equal kernels of a step.
 
-    ``flops`` and ``bytes`` are of one of ``count`` kernels; ``waste`` multiplies the arithmetic (see
+    ``flops`` and ``bytes`` are of one of ``times`` kernels; ``waste`` multiplies the arithmetic (see
     `tiles`).
     """
 
@@ -31,7 +31,7 @@ class Part(NamedTuple):
     flops: float
     waste: float
     bytes: float
-    count: int
+    times: int
     known: bool = True
     """``False``: neither its arithmetic nor its traffic is certain; it is bounded, never left out."""
 
@@ -68,7 +68,7 @@ def _depthwise(operator: Operator) -> bool:
     return len(data) > 1 and data[1] == groups
 
 
-def _part(operator: Operator, name: str, unit: str, **changes: object) -> Part:
+def _part(operator: Operator, name: str, unit: str, **changes: Any) -> Part:
     part = Part(
         name=name,
         phase=operator.phase,
@@ -77,7 +77,7 @@ def _part(operator: Operator, name: str, unit: str, **changes: object) -> Part:
         flops=float(operator.flops),
         waste=1.0,
         bytes=float(operator.bytes_read + operator.bytes_written),
-        count=operator.count,
+        times=operator.count,
         known=not operator.guessed,
     )
     return part._replace(**changes)
@@ -199,7 +199,7 @@ def _recurrent(operator: Operator, unit: str, units: int) -> list[Part]:
             flops=of_steps / (length * layers),
             waste=tiles.waste(batch, gates * hidden, hidden, 1, units, unit),
             bytes=float(size * (gates * hidden * hidden + batch * (2 + gates) * hidden)),
-            count=operator.count * length * layers,
+            times=operator.count * length * layers,
         )
         found.append(steps)
         if each > of_steps:

@@ -24,7 +24,8 @@ _FULL_NAMES = frozenset(
     name
     for line in (
         "layer_norm group_norm instance_norm rms_norm cumsum cumprod exp log pow prod sum linalg_vector_norm",
-        "mse_loss l1_loss smooth_l1_loss binary_cross_entropy _cdist_forward tan sinh cosh erfinv rsqrt reciprocal",
+        "mse_loss l1_loss smooth_l1_loss binary_cross_entropy _cdist_forward tan sinh cosh erfinv rsqrt",
+        "reciprocal",
     )
     for name in line.split()
 )

@@ -21,7 +21,7 @@ def warnings(
     told = []
     if basis == "roofline":
         told.append(
-            f"no measurement of a {card.vendor} card like this one was seen: roofline times a constant, wide interval"
+            f"no {card.vendor} card like this one was measured: roofline times a constant, wide interval"
         )
     if found.unknown:
         names = ", ".join(found.unknown[:5]) + (" …" if len(found.unknown) > 5 else "")

@@ -75,7 +75,7 @@ def of_operators(
         arithmetic, traffic = costs.at_datasheet(part, card)
         used[part.unit] += arithmetic
         used["memory"] += traffic
-        moved = parts.converted_bytes(operator, part.unit) * part.count / _parts_of(operator)
+        moved = parts.converted_bytes(operator, part.unit) * part.times / _parts_of(operator)
         converted = moved * math.exp(coefficients.layout_traffic) / sheet.bandwidth.value
         layout += converted
         computes = _share_of_compute(cost, coefficients.smoothness)

@@ -33,9 +33,8 @@ def _table(found: Sequence[Prediction]) -> list[str]:
     width = max(len(name) for name, _ in ratios)
     lines += ["", f"times as fast as {_name(reference)} ({100 * reference.interval:.0f} % intervals):"]
     for name, ratio in ratios:
-        lines.append(
-            f"  {name:<{width}}  {_drawn(ratio, longest)}  {ratio.mid:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
-        )
+        told = f"{ratio.mid:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+        lines.append(f"  {name:<{width}}  {_drawn(ratio, longest)}  {told}")
     of = reference.usd_samples
     if of is not None:
         lines.append(f"cost for {of:,} samples")

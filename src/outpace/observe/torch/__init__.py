@@ -60,7 +60,7 @@ def attach(watch: Watch) -> None:
             Substitution(lambda kind: watch.note(f"the script names {kind}; it runs on the CPU")).install()
     elif asked != "auto":
         placement = Placement(asked)
-        placement.__enter__()  # type: ignore[no-untyped-call]
+        placement.__enter__()
     watch.peaks.append(places.peak)
     watch.synchronizers.append(places.synchronize)
     stage = Stage(watch, watch.job.speedups)

@@ -33,7 +33,7 @@ _WIDEST = words(
 )
 
 
-class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
+class AsOnCard(TorchFunctionMode):
     """While entered, functions of PyTorch on fake tensors run as on an accelerator.
 
     Args:
@@ -42,7 +42,7 @@ class AsOnCard(TorchFunctionMode):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self, half: torch.dtype | None = None, note: Callable[[str], None] = lambda _: None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self._half = half
         self._cast: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self._note = note

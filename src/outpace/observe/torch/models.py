@@ -116,7 +116,7 @@ def _step(own: Any, inputs: Any, loss: Any, stepper: Any, card: AsOnCard, phase:
     if stepper is None or value is None:
         return
     phase[0] = "backward"
-    value.backward()
+    value.backward()  # type: ignore[no-untyped-call]
     phase[0] = "optimizer"
     stepper.step()
     stepper.zero_grad()

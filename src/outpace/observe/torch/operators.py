@@ -111,7 +111,8 @@ def _strided(call: Call) -> bool:
 def _order(tensor: torch.Tensor) -> list[int]:
     """Dimensions from the slowest to the fastest; those of one element, or repeated, do not count."""
     moving = [place for place in range(tensor.dim()) if tensor.shape[place] > 1 and tensor.stride(place)]
-    return sorted(moving, key=lambda place: -int(tensor.stride(place)))
+    strides = tensor.stride()
+    return sorted(moving, key=lambda place: -strides[place])
 
 
 def _places(call: Call) -> dict[str, str]:

@@ -7,7 +7,6 @@ Only for tensors that have shapes and no values: nothing is computed.
 from __future__ import annotations
 
 # ruff: noqa: ARG001 - operators without values need every argument for their schema
-
 from collections.abc import Sequence
 from typing import Any
 
