@@ -106,8 +106,8 @@ def times_constant(found: Sequence[Judged]) -> list[float]:
 def widening(found: Sequence[Judged]) -> dict[str, float]:
     """By class of case: what the half-width of the intervals must be multiplied with.
 
-    The larger of two: what covers 90 % of the rows, every card counting the same, and what covers three quarters of
-    the rows on 90 % of the cards.
+    The larger of two: what covers 90 % of the rows, every card counting the same, and what covers three
+    quarters of the rows on 90 % of the cards.
     """
     widen = {}
     for kind in {one.kind for one in found}:

@@ -60,7 +60,7 @@ def attach(watch: Watch) -> None:
             Substitution(lambda kind: watch.note(f"the script names {kind}; it runs on the CPU")).install()
     elif asked != "auto":
         placement = Placement(asked)
-        placement.__enter__()
+        placement.__enter__()  # type: ignore[no-untyped-call]
     watch.peaks.append(places.peak)
     watch.synchronizers.append(places.synchronize)
     stage = Stage(watch, watch.job.speedups)
@@ -77,4 +77,4 @@ def attach(watch: Watch) -> None:
         if plan.as_on_card:
             from outpace.observe.torch.as_on_card import AsOnCard
 
-            AsOnCard(note=fakes.note).__enter__()  # type: ignore[no-untyped-call]
+            AsOnCard(note=fakes.note).__enter__()
