@@ -24,7 +24,7 @@ from outpace.records import Card, Operator
 Theta = dict[tuple[str, ...], float]
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _SHARPNESS = step.SHARPNESS
-CLASSES = ("forward", "backward_heavy", "backward_light", "optimizer")
+CLASSES = launches.CLASSES
 NEWEST = "pytorch 2"
 #: Which stacks each rate is told for; of others the difference to these is estimated.
 REFERENCE = {"vector fp32": ("pytorch 2",), "matrix fp32": ("pytorch 2",), "bandwidth": ("pytorch 2",)}
@@ -126,7 +126,7 @@ class Problem:
 
     def _host(self, example: Example) -> tuple[int, dict[str, int]]:
         """The parameter of its system, and its calls by class."""
-        system = self.names.of(("system", example.system), 0.0, priors.HOST["sd"])
+        system = self.names.of(("system", example.system), older(example.stack), priors.HOST["sd"])
         if example.floor is not None:
             return system, {}
         calls = Counter[str]()
@@ -316,6 +316,9 @@ def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coeffic
     for name, value in theta.items():
         if name[0] == "stack":
             stacks.setdefault(name[1], {})[name[2]] = value
+    for stack, rates in stacks.items():
+        if older(stack):
+            rates["host"] = older(stack)
     fields: dict[str, Any] = {
         "made_by": "bench/calibrate.py",
         "made_from": [],
@@ -354,6 +357,11 @@ def coefficients(theta: dict[tuple[str, ...], float], **changes: Any) -> Coeffic
         "links": Links(**priors.LINKS),
     }
     return Coefficients(**{**fields, **changes})
+
+
+def older(stack: str) -> float:
+    """Logarithm of how much slower hosts of a stack's years are than today's."""
+    return 0.0 if stack in _MATRIX_REFERENCE else priors.OLDER_HOST
 
 
 def _host(theta: dict[tuple[str, ...], float]) -> Host:

@@ -32,7 +32,10 @@ class Judged(NamedTuple):
 
 def judge(case: Case, coefficients: Coefficients, left_out: str, host_scale: float = 1.0) -> Judged:
     """What the product says for one row."""
-    microseconds = coefficients.host.smallest_call * 1e6 * host_scale if host_scale != 1.0 else None
+    microseconds = None
+    if host_scale != 1.0:  # times the host of the stack's years, which a given one replaces
+        years = math.exp(coefficients.stacks.get(case.row.stack, {}).get("host", 0.0))
+        microseconds = coefficients.host.smallest_call * 1e6 * host_scale * years
     timed = examples.predicted(case, coefficients, host_microseconds=microseconds)
     measured = case.row.seconds - case.example.waits
     return Judged(

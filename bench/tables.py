@@ -164,7 +164,8 @@ def transformer_steps() -> list[Row]:
     return found
 
 
-def _training(source: str) -> Iterator[dict[str, str]]:
+def training(source: str) -> Iterator[dict[str, str]]:
+    """Rows of one card with a known batch, of one source."""
     for row in _table("training.csv.gz"):
         if row["source"].startswith(source) and row["n_cards"] == "1" and row["batch_per_card"]:
             yield row
@@ -174,7 +175,7 @@ def harness() -> list[Row]:
     """ResNet-50 and BERT of one harness over many cards."""
     asked = splits()["harness"]
     found = []
-    for row in _training(asked["source"]):
+    for row in training(asked["source"]):
         where = card(row["card"])
         if (
             where is None
@@ -212,7 +213,7 @@ def launch_bound() -> list[Row]:
     """Torchvision at batch 12: no optimizer step; half means half weights."""
     asked = splits()["launch_bound"]
     found = []
-    for row in _training(asked["source"]):
+    for row in training(asked["source"]):
         where = card(row["card"])
         if where is None or row["precision"] not in asked["precisions"]:
             continue
@@ -249,7 +250,7 @@ def image_models() -> list[Row]:
     asked = splits()["image_models"]
     found: list[Row] = []
     taken: dict[str, set[str]] = {}
-    for row in _training(asked["source"]):
+    for row in training(asked["source"]):
         name = row["model"]
         if name.startswith(tuple(asked["prefixes"])) or name.endswith(
             ("_in21k", "_in21ft1k", "_in22k", "_in22ft1k")
@@ -301,7 +302,7 @@ def others() -> list[Row]:
     }
     sources = ["NVIDIA/DeepLearningExamples", *splits()["untouched"]["sources"]]
     for source in sources:
-        for row in _training(source):
+        for row in training(source):
             where = card(row["card"])
             if (
                 where is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import statistics
 import sys
 import zlib
@@ -19,9 +20,10 @@ from pathlib import Path
 from bench import calibrate, examples, fit, judging, tables
 from bench.examples import Case
 from bench.judging import Errors, Judged
-from outpace.prediction import energy, one_card, step
+from outpace.prediction import energy, memory, one_card, step
 from outpace.prediction.coefficients import Coefficients
 from outpace.prediction.options import Options
+from outpace.units import MIB
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "method.md"
 
@@ -316,6 +318,31 @@ def powers(study: Study, table: Table) -> None:
         table.row("energy of a step, its time at full power known", judging.errors(joules), "goal 15")
 
 
+def memories(study: Study, table: Table) -> None:
+    """Peaks that the driver showed in the harness, whose batches fill the cards: a bound, not the need."""
+    noted = {}
+    for row in tables.training(tables.splits()["harness"]["source"]):
+        told = re.search(r"peak nvidia-smi mem (\d{4,}) MiB", row["notes"])
+        if told:
+            noted[row["source"].split("/")[-3], row["model"], row["precision"]] = int(told[1]) * MIB
+    ratios, fitting = [], 0
+    for case in examples.cases("harness"):
+        shown = noted.get((case.row.system, case.row.model, case.row.precision))
+        held = memory.footprint(
+            case.trace, case.example.operators, "as written", case.row.card, study.full.memory
+        )
+        if shown is None or held is None:
+            continue
+        peak = memory.peak(held, study.full.memory)
+        ratios.append(peak.mid / shown)
+        fitting += memory.fits(peak, case.row.card) != "no"
+    table.text(
+        f"memory: {len(ratios)} trainings that ran, {fitting} predicted to fit; predicted peak over what the "
+        f"driver showed, with cached blocks: {min(ratios):.2f} to {max(ratios):.2f}, "
+        f"median {statistics.median(ratios):.2f}"
+    )
+
+
 def untouched(study: Study, table: Table) -> None:
     """What nobody looked at while the model was made."""
     wanted = tables.splits()["untouched"]
@@ -385,6 +412,7 @@ def main() -> None:
     launches(study, table)
     recurrent(study, table)
     powers(study, table)
+    memories(study, table)
     intervals(table, found)
     write(table.lines, "errors of predictions")
 

@@ -37,7 +37,8 @@ class Power(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds that a host needs for one call of a class, eager; compiled and graphs by a factor."""
 
-    forward: float
+    forward_heavy: float
+    forward_light: float
     backward_heavy: float
     backward_light: float
     optimizer: float
@@ -111,7 +112,8 @@ class Coefficients(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     recurrent_step_seconds: float
     """From one time step of an RNN to the next, besides its arithmetic."""
     stacks: dict[str, dict[str, float]]
-    """By software stack and rate: logarithm of the rate over that of the newest stack."""
+    """By software stack and rate: logarithm of the rate over that of the newest stack. ``host``: of the time
+    of calls in that stack's years over today's."""
     default_stack: str
     roofline: dict[str, float]
     """By unit that computes most: logarithm of measured time over the bare roofline."""

@@ -13,18 +13,17 @@ from outpace.records import Operator
 
 #: How the calls of a step reach the card.
 MODES = ("eager", "compiled", "graphs")
+CLASSES = ("forward_heavy", "forward_light", "backward_heavy", "backward_light", "optimizer")
 #: Tensors that one call of PyTorch's ``foreach`` optimizers takes: its argument buffer holds about so many.
 _TENSORS_PER_CALL = 40
 
 
 def class_of(operator: Operator) -> str:
-    """``forward``, ``backward_heavy``, ``backward_light`` or ``optimizer``."""
+    """One of `CLASSES`: a heavy call goes through a library of kernels, with modules of Python around it."""
     if operator.phase == "optimizer":
         return "optimizer"
-    if operator.phase == "forward":
-        return "forward"
     heavy = operator.kind in (*ON_MATRIX_UNITS, "normalization")
-    return "backward_heavy" if heavy else "backward_light"
+    return f"{operator.phase}_{'heavy' if heavy else 'light'}"
 
 
 def host_seconds(operators: Sequence[Operator], host: Host, *, mode: str, scale: float = 1.0) -> float:
@@ -35,12 +34,7 @@ def host_seconds(operators: Sequence[Operator], host: Host, *, mode: str, scale:
         scale: of this host over the one that the coefficients are of.
     """
     factor = {"eager": 1.0, "compiled": host.compiled, "graphs": host.graphs}[mode]
-    each = {
-        "forward": host.forward,
-        "backward_heavy": host.backward_heavy,
-        "backward_light": host.backward_light,
-        "optimizer": host.optimizer,
-    }
+    each = {name: float(getattr(host, name)) for name in CLASSES}
     return scale * factor * sum(each[class_of(operator)] * operator.count for operator in operators)
 
 

@@ -72,6 +72,8 @@ def timed(
         for name in (*stack, *correction.log_rates)
     }
     scale = options.host_scale(coefficients.host.smallest_call) * correction.host_scale
+    if options.host_microseconds is None:
+        scale *= math.exp(stack.get("host", 0.0))
     found = step.of_operators(
         operators,
         card,
