@@ -115,7 +115,8 @@ def widening(found: Sequence[Judged]) -> dict[str, float]:
     widen = {}
     for kind in {one.kind for one in found}:
         rows = [one for one in found if one.kind == kind]
-        widen[kind] = round(max(_weighted_quantile(rows, 0.9), _over_cards(rows), 0.6), 3)
+        least = 1.0 if kind == "roofline" else 0.6  # few cards of one vendor say little of others
+        widen[kind] = round(max(_weighted_quantile(rows, 0.9), _over_cards(rows), least), 3)
     return widen
 
 
