@@ -23,7 +23,7 @@ LAYERS = [
     ["windows", "limits", "ceilings", "comparison", "watcher"],
     ["findings"],
     ["explanations"],
-    ["operators"],
+    ["operators", "prediction"],
     ["observe", "meters", "measured"],
     ["sampling", "attaching"],
     ["worker", "launch"],

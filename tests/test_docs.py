@@ -20,6 +20,7 @@ from outpace.records import (
     Method,
     Operator,
     OperatorShare,
+    Prediction,
     Proof,
     Recipe,
     Run,
@@ -49,8 +50,14 @@ def test_shown_commands_exist(document: str, command: str) -> None:
     if "[options]" in words:
         return
     before_target = words[1:]
-    if words[1] in ("train", "measure", "speedup", "trace"):
-        ends = [index for index, word in enumerate(words) if word in scripts.names() or word.endswith(".py")]
+    if words[1] in ("train", "measure", "speedup", "trace", "predict"):
+        ends = [
+            index
+            for index, word in enumerate(words)
+            if word in scripts.names()
+            or word.endswith(".py")
+            or (words[1] == "predict" and word.endswith(".json"))
+        ]
         assert ends, f"{document}: {command} names no target"
         before_target = words[1 : ends[0]]
     asked = [sys.executable, "-m", "outpace", *before_target, "--help"]
@@ -93,6 +100,12 @@ def test_every_verdict_of_a_trial_is_documented() -> None:
     assert not [verdict for verdict in VERDICTS if f"`{verdict}`" not in text]
 
 
+def test_every_field_of_a_prediction_is_documented() -> None:
+    documented = set(re.findall(r"`([a-z0-9_]+)`", (ROOT / "docs" / "predict.md").read_text()))
+    missing = {field.encode_name for field in msgspec.structs.fields(Prediction)} - documented - {"version"}
+    assert not missing
+
+
 def test_the_number_of_cards_is_told_right() -> None:
     told = re.search(r"The table has (\d+) cards", (ROOT / "README.md").read_text())
     assert told is not None
@@ -101,7 +114,7 @@ def test_the_number_of_cards_is_told_right() -> None:
 
 def test_every_command_is_documented() -> None:
     text = "".join(document.read_text() for document in DOCUMENTS)
-    for verb in ("train", "measure", "trace", "compare", "devices", "cards", "runs"):
+    for verb in ("train", "measure", "speedup", "trace", "predict", "compare", "devices", "cards", "runs"):
         assert f"outpace {verb}" in text
 
 

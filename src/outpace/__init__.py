@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from outpace.verbs.compare import compare
     from outpace.verbs.devices import devices
     from outpace.verbs.measure import measure
+    from outpace.verbs.predict import predict
     from outpace.verbs.speedup import speedup
     from outpace.verbs.trace import trace
+    from outpace.verbs.trace_model import trace_model
     from outpace.verbs.train import train
     from outpace.verbs.watch import watch
 
@@ -27,9 +29,11 @@ __all__ = [
     "devices",
     "log",
     "measure",
+    "predict",
     "speedup",
     "step",
     "trace",
+    "trace_model",
     "train",
     "watch",
 ]
@@ -64,7 +68,7 @@ def log(**metrics: Any) -> None:
 
 def __getattr__(name: str) -> Any:
     """The verbs, imported when first used: ``import outpace`` in a training script costs nothing."""
-    if name in ("compare", "devices", "measure", "speedup", "trace", "train", "watch"):
+    if name in __all__ and name not in ("__version__", "log", "step"):
         import importlib
 
         return getattr(importlib.import_module(f"outpace.verbs.{name}"), name)

@@ -22,6 +22,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Record the operators of a step, after the warm-up."""
     fake: bool = False
     """Compute shapes only, no values; for steps too heavy for this machine."""
+    as_on_card: bool = False
+    """Of shapes: run operators in the ways of an accelerator (fused attention, an RNN in one piece), not the
+    CPU's."""
 
 
 class Race(msgspec.Struct, frozen=True, kw_only=True):

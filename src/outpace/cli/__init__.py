@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from outpace.cli import facts, speeding, training
+from outpace.cli import facts, predicting, speeding, training
 from outpace.cli.app import app, complain
 from outpace.errors import OutpaceError
 
-__all__ = ["app", "complain", "facts", "main", "speeding", "training"]
+__all__ = ["app", "complain", "facts", "main", "predicting", "speeding", "training"]
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from outpace.records.measurement import (
     Span,
     StepSeconds,
 )
+from outpace.records.prediction import Interval, MostBatch, Prediction
 from outpace.records.recipe import VERDICTS, Proof, Recipe, Score, Trial
 from outpace.records.run import Run
 from outpace.records.things import Card, Device, Host
@@ -30,10 +31,13 @@ __all__ = [
     "Environment",
     "Finding",
     "Host",
+    "Interval",
     "Measurement",
     "Method",
+    "MostBatch",
     "Operator",
     "OperatorShare",
+    "Prediction",
     "Proof",
     "Recipe",
     "Run",

@@ -17,6 +17,7 @@ def trace(
     *,
     device: str = "auto",
     fake: bool = False,
+    as_on_card: bool = False,
     seed: int | None = None,
     view: View = Silent(),  # noqa: B008 - it has no state
     stdout_to_stderr: bool = False,
@@ -29,6 +30,7 @@ def trace(
         device: ``auto``, ``cpu``, ``cuda[:N]``, ``xpu[:N]`` or ``mps``.
         fake: compute shapes only, no values (PyTorch): for steps too heavy for this machine. Where the script
             needs a value to go on, a real step is traced instead, and a note says so.
+        as_on_card: of shapes: in the ways of an accelerator, not of the CPU that computes the shapes.
         seed: seeds Python, NumPy and the framework.
         view: shows progress.
         stdout_to_stderr: send the script's standard output to standard error.
@@ -38,7 +40,7 @@ def trace(
         OutpaceError: the script failed, or no step could be traced.
     """
     notes: list[str] = []
-    plan = protocol.Plan(measure=False, fake=fake)
+    plan = protocol.Plan(measure=False, fake=fake, as_on_card=fake and as_on_card)
     blank = running.blank_run(target, args or [], device=device, seed=seed)
     run, collector = running.run(blank, view=view, stdout_to_stderr=stdout_to_stderr, plan=plan)
     if fake and run.state == "failed":

@@ -73,4 +73,8 @@ def attach(watch: Watch) -> None:
     if plan is not None and plan.fake:
         from outpace.observe.torch import fake
 
-        fake.install()
+        fakes = fake.install()
+        if plan.as_on_card:
+            from outpace.observe.torch.as_on_card import AsOnCard
+
+            AsOnCard(note=fakes.note).__enter__()

@@ -116,6 +116,27 @@ def whole(cell: str, backward: bool = False) -> Formula:
     return count
 
 
+def shapes_only(backward: bool) -> Formula:
+    """The whole network in one call over shapes; see `rnn_operator`."""
+
+    def count(call: Call) -> Counted:
+        cell, state = str(call["cell"]), shape(call["state"])
+        hidden = shape(call["weights"][0])[0] // flops.GATES[cell]
+        return _counted(
+            cell=cell,
+            data=shape(call["data"]) if len(shape(call["data"])) > 2 else (1, *shape(call["data"])),
+            batch_sizes=[],
+            batch_first=bool(call["batch_first"]),
+            hidden=hidden,
+            layers=int(call["layers"]),
+            directions=1 + bool(call["bidirectional"]),
+            projection=state[-1] if state[-1] != hidden else 0,
+            times=1 + backward,
+        )
+
+    return count
+
+
 def _numbers(sizes: Any) -> list[int]:
     if sizes is None:
         return []
@@ -133,4 +154,6 @@ FORMULAS: dict[str, Formula] = {
     "aten.lstm_mps_backward": whole("lstm", backward=True),
     "aten.gru": whole("gru"),
     **dict.fromkeys(("aten.rnn_tanh", "aten.rnn_relu"), whole("rnn")),
+    "outpace.rnn": shapes_only(backward=False),
+    "outpace.rnn_backward": shapes_only(backward=True),
 }

@@ -77,6 +77,8 @@ def _operator(call: Call, counted: Counted) -> Operator:
     dtype = arithmetic_type(call)
     if dtype == "fp32" and _may_use_tf32(counted.kind):
         attributes["tf32"] = True
+    if counted.kind in ("copy", "elementwise") and _strided(call):
+        attributes["strided"] = True
     if call.name == "aten._to_copy" and call.out.dtype != call["self"].dtype:
         attributes["to"] = type_name(call.out.dtype)
     return Operator(
@@ -92,6 +94,25 @@ def _operator(call: Call, counted: Counted) -> Operator:
         attributes=attributes,
         guessed=counted.guessed,
     )
+
+
+def _strided(call: Call) -> bool:
+    """Whether a large input does not lie in memory in the order of the output: a transposition."""
+    out = next((tensor for tensor in call.results if tensor.dim() > 1), None)
+    if out is None or out.layout != torch.strided:
+        return False
+    order = _order(out)
+    return any(
+        tensor.layout == torch.strided and tensor.shape == out.shape and _order(tensor) != order
+        for tensor in call.inputs
+    )
+
+
+def _order(tensor: torch.Tensor) -> list[int]:
+    """Dimensions from the slowest to the fastest; those of one element, or repeated, do not count."""
+    moving = [place for place in range(tensor.dim()) if tensor.shape[place] > 1 and tensor.stride(place)]
+    strides = tensor.stride()
+    return sorted(moving, key=lambda place: -strides[place])
 
 
 def _places(call: Call) -> dict[str, str]:
