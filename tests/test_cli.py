@@ -207,3 +207,47 @@ def test_on_a_terminal_the_script_sees_one_and_the_result_follows(script: Path, 
     assert b"TERMINAL True" in shown
     assert b"20, 80 samples" in shown
     assert shown.count(b"from the script") == 1
+
+
+def test_speedup_says_that_nothing_could_be_switched(cli: Cli, script: Path, tmp_path: Path) -> None:
+    save = tmp_path / "recipe.toml"
+    done = cli("speedup", "--save", save, script)
+    assert done.returncode == 0, done.stderr
+    assert "Nothing that was tried makes this training faster" in done.stdout
+    assert "from the script" not in done.stdout
+    assert "searching" in done.stderr
+    used = cli("train", "--with", save, script)
+    assert used.returncode == 0, used.stderr
+    assert "warning" not in used.stderr
+    script.write_text(STEPS + "print('changed')")
+    assert "another state of it" in cli("train", "--with", save, script).stderr
+    shown = cli("speedup", "--json", "--quiet", "--save", save, script)
+    assert json.loads(shown.stdout)["record"] == "recipe"
+    assert shown.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--save", "recipe.json"], "a recipe is a .toml file"),
+        (["--try", "bf17"], "unknown speed-up 'bf17'"),
+        (["--seeds", "1"], "one seed shows no spread"),
+        (["--allow", "magic"], "unknown effect 'magic'"),
+        (["--budget", "-5"], "a time above zero"),
+    ],
+)
+def test_speedup_asked_for_what_cannot_be(cli: Cli, script: Path, options: list[str], told: str) -> None:
+    done = cli("speedup", *options, script)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_with_takes_no_file_that_is_no_recipe(cli: Cli, script: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text("a = 1")
+    for path in (other, tmp_path / "none.toml"):
+        done = cli("train", "--with", path, script)
+        assert done.returncode == 1
+        assert "error: " in done.stderr
+        assert "from the script" not in done.stdout
