@@ -35,6 +35,7 @@ def test_what_lies_between_stop_and_start_does_not_count(clock: Clock) -> None:
     assert watch.seen() == (6.0, 3)
     watch.stop()
     assert not watch.running
+    assert watch.seen() == (6.0, 3)
     clock.seconds += 100
     watch.start()
     clock.seconds += 2

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from outpace.errors import OutpaceError, UsageError
 from outpace.records import VERDICTS, Proof, Recipe, Score, Span, Trial
+from outpace.report import recipe as report
 from outpace.verbs import recipes
 
 SPAN = Span(median=1.5, low=1.4, high=1.6)
@@ -87,6 +88,7 @@ def test_a_value_that_was_not_finite_is_nan(tmp_path: Path) -> None:
     recipes.save(recipe(proof=proof), tmp_path / "r.toml")
     found = recipes.read(tmp_path / "r.toml").proof
     assert found is not None
+    assert "loss: not finite" in report.recipe(recipes.read(tmp_path / "r.toml"))
     first = found.scores[0].baseline[0]
     assert first is not None
     assert math.isnan(first)
@@ -116,6 +118,9 @@ def test_a_missing_a_newer_and_an_unknown_one(tmp_path: Path) -> None:
         recipes.read(tmp_path / "none.toml")
     recipes.save(recipe(version=99), tmp_path / "new.toml")
     with pytest.raises(OutpaceError, match="version 99"):
+        recipes.read(tmp_path / "new.toml")
+    (tmp_path / "new.toml").write_text('record = "recipe"\nversion = 2\nspeedups = "other"')
+    with pytest.raises(OutpaceError, match="version 2"):
         recipes.read(tmp_path / "new.toml")
     recipes.save(recipe(speedups=["bf17"]), tmp_path / "other.toml")
     with pytest.raises(UsageError, match="bf17"):

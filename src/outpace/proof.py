@@ -29,16 +29,37 @@ class Training(NamedTuple):
     energy_source: str | None = None
 
 
-HIGHER = r"acc|auc|f1|precision|recall|bleu|rouge|map|iou|dice|score|psnr|ssim|r2|reward|top_?\d"
-LOWER = r"loss|err|perplexity|ppl|mse|mae|rmse|wer|cer|fid|nll|bits"
+#: What metrics are called, as whole words of their names (``val_top5_error``: val, top, error).
+HIGHER = {
+    *("acc", "accuracy", "auc", "auroc", "f", "precision", "recall", "bleu", "rouge", "map", "iou", "miou"),
+    *("dice", "score", "psnr", "ssim", "r", "reward", "top", "correct", "mcc", "kappa"),
+}
+LOWER = {
+    *(
+        "loss",
+        "error",
+        "err",
+        "perplexity",
+        "ppl",
+        "mse",
+        "mae",
+        "rmse",
+        "mape",
+        "smape",
+        "wer",
+        "cer",
+        "fid",
+    ),
+    *("nll", "bits", "bpc", "divergence", "kl", "deviation", "brier"),
+}
 
 
 def direction(name: str) -> str:
     """Whether ``higher`` or ``lower`` values of a metric are better, by its name; else ``unknown``."""
-    name = name.lower()
-    if re.search(LOWER, name):
+    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+    if words & LOWER:
         return "lower"
-    return "higher" if re.search(HIGHER, name) else "unknown"
+    return "higher" if words & HIGHER else "unknown"
 
 
 def figures(run: Run, steps: int | None = None) -> dict[str, float]:

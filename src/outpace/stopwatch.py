@@ -49,7 +49,7 @@ class Stopwatch:
             self.seconds += self._now() - self._since
             self.steps += self._running_steps
             self.samples = _plus(self.samples, self._running_samples)
-        self._since = None
+        self._since, self._running_steps = None, 0
 
     def seen(self) -> tuple[float, int]:
         """Seconds and steps so far, those since the last start included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -60,7 +61,7 @@ def times(gain: Span) -> str:
 
 
 def _mean(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
+    known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < 2:
         return "not finite"
     return f"{statistics.fmean(known):.4g} ± {statistics.stdev(known):.2g}"

@@ -56,6 +56,7 @@ def read(path: Path) -> Recipe:
     """
     try:
         content = tomllib.loads(path.read_text())
+        _check_version(path, content)
         recipe = msgspec.convert(content, Recipe)
     except OSError as error:
         raise OutpaceError(f"could not read {path}: {error.strerror or error}") from error
@@ -63,12 +64,16 @@ def read(path: Path) -> Recipe:
         raise OutpaceError(
             f"{path} is not a recipe: {error}", "outpace speedup --save recipe.toml TARGET writes one"
         ) from error
-    if recipe.version > VERSION:
+    return msgspec.structs.replace(recipe, speedups=speedups.chosen(recipe.speedups))
+
+
+def _check_version(path: Path, content: dict[str, Any]) -> None:
+    version = content.get("version", 1)
+    if content.get("record") == "recipe" and isinstance(version, int) and version > VERSION:
         raise OutpaceError(
-            f"{path} is a recipe of version {recipe.version}; this outpace reads up to {VERSION}",
+            f"{path} is a recipe of version {version}; this outpace reads up to {VERSION}",
             "read it with the outpace that wrote it, or a newer one",
         )
-    return msgspec.structs.replace(recipe, speedups=speedups.chosen(recipe.speedups))
 
 
 def asked(text: str) -> tuple[list[str], Recipe | None]:
