@@ -198,6 +198,13 @@ def test_autocast_halves_products_and_keeps_losses() -> None:
     assert any("unscale" in name for name, _ in by_name)
 
 
+def test_a_step_that_was_traced_in_16_bits_is_not_cast_again() -> None:
+    half = [matmul(dtype="fp16"), light("softmax", "aten._log_softmax")]
+    assert precision.of_step(half, "fp16-amp", A100, parameter_bytes=2**20, tf32_by_default=False) == half
+    traced = trace(*half, settings={"precision": "fp16-amp"})
+    assert predicted(traced).precision == "fp16-amp"
+
+
 def test_tf32_only_where_script_and_card_have_it() -> None:
     def kind(asked: str, card: Card) -> str:
         found = precision.of_step([convolution()], asked, card, parameter_bytes=0, tf32_by_default=False)
