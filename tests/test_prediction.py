@@ -122,6 +122,17 @@ def test_large_products_come_near_the_sustained_peak_and_thin_ones_do_not() -> N
     assert thin.shares["memory bandwidth"] > 0.9
 
 
+def test_an_unseen_architecture_is_like_the_nearest_of_its_vendor() -> None:
+    assert hardware.nearest(load()["h100-sxm-80gb"], ("pascal", "ampere", "volta")) == "ampere"
+    assert hardware.nearest(load()["max-1550"], ("pascal", "ampere")) is None
+    rate = hardware.peak(load()["h100-sxm-80gb"], "matrix", "bf16", MODEL)
+    seen = hardware.peak(A100, "matrix", "bf16", MODEL)
+    assert rate is not None
+    assert seen is not None
+    assert rate.value > seen.value
+    assert rate.sd > seen.sd
+
+
 def test_waste_of_tiles() -> None:
     assert tiles.waste(8192, 8192, 8192, 1, 80, "vector") < 1.1
     assert tiles.waste(1, 8192, 8192, 1, 80, "vector") > 10
@@ -185,6 +196,13 @@ def test_autocast_halves_products_and_keeps_losses() -> None:
     assert by_name["aten._log_softmax", "forward"].dtype == "fp32"
     assert ("autocast of weights", "forward") in by_name
     assert any("unscale" in name for name, _ in by_name)
+
+
+def test_a_step_that_was_traced_in_16_bits_is_not_cast_again() -> None:
+    half = [matmul(dtype="fp16"), light("softmax", "aten._log_softmax")]
+    assert precision.of_step(half, "fp16-amp", A100, parameter_bytes=2**20, tf32_by_default=False) == half
+    traced = trace(*half, settings={"precision": "fp16-amp"})
+    assert predicted(traced).precision == "fp16-amp"
 
 
 def test_tf32_only_where_script_and_card_have_it() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
+from outpace.cards import load
 from outpace.prediction.coefficients import Coefficients, Power, Sustained
 from outpace.records import Card
 
 CAP_SHARPNESS = 8.0
+#: How much of what the nearest architecture differs from the mean an unseen one is taken to share.
+NEAREST = 0.5
 
 
 class Rate(NamedTuple):
@@ -102,6 +106,23 @@ def power_term(card: Card, power: Power, *, limit_watts: float | None = None) ->
     return -power.exponent * math.log1p(ratio**-4) / 4
 
 
+@functools.cache
+def _first_years() -> dict[tuple[str, str], int]:
+    years: dict[tuple[str, str], int] = {}
+    for card in load().values():
+        key = (card.vendor, card.architecture)
+        years[key] = min(card.year, years.get(key, card.year))
+    return years
+
+
+def nearest(card: Card, known: tuple[str, ...]) -> str | None:
+    """Of the *known* architectures the one of the same vendor that is closest in years, if there is any."""
+    years = _first_years()
+    own = years.get((card.vendor, card.architecture), card.year)
+    there = [name for name in known if (card.vendor, name) in years]
+    return min(there, key=lambda name: (abs(years[card.vendor, name] - own), name), default=None)
+
+
 def sustained(card: Card, known: Sustained, *, powered: float) -> tuple[float, float, str]:
     """(logarithm of the share of the datasheet, its standard deviation, basis)."""
     log = known.mean + powered
@@ -110,6 +131,8 @@ def sustained(card: Card, known: Sustained, *, powered: float) -> tuple[float, f
         return log + architecture + known.cards[card.name], known.sd["seen"], "calibrated"
     if card.architecture in known.architectures:
         return log + known.architectures[card.architecture], known.sd["card"], "datasheet"
+    near = nearest(card, tuple(known.architectures))
+    log += NEAREST * known.architectures.get(near or "", 0.0)
     both = math.hypot(known.sd["architecture"], known.sd["card"])
     basis = "datasheet" if card.vendor in known.vendors else "roofline"
     return log, both if basis == "datasheet" else 2 * both, basis

@@ -58,7 +58,8 @@ def of_step(
             PyTorch does so for convolutions.
     """
     has_tf32 = card.vendor == "nvidia" and "tf32" in card.matrix_flops_per_second
-    if precision in _HALF and any(operator.dtype == "fp32" for operator in operators):
+    products = {operator.dtype for operator in operators if operator.kind in ON_MATRIX_UNITS}
+    if precision in _HALF and not products & {"fp16", "bf16"}:  # else it was traced so
         return _Autocast(_HALF[precision]).step(operators, parameter_bytes, scaled=precision == "fp16-amp")
     return [_single(operator, precision, has_tf32, tf32_by_default) for operator in operators]
 

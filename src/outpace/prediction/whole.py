@@ -39,7 +39,7 @@ def predict(
         target=trace.target,
         card=card.name,
         cards=cards,
-        precision=options.precision,
+        precision=_precision(trace, options),
         stack=options.stack or coefficients.default_stack,
         samples=trace.samples * cards if trace.samples else None,
         interval=intervals.NOMINAL,
@@ -59,6 +59,12 @@ def predict(
         usd_per_hour=usd_per_hour,
         price_source=price_source,
     )
+
+
+def _precision(trace: Trace, options: Options) -> str:
+    """As asked, or else as a model was traced."""
+    traced = trace.settings.get("precision", options.precision)
+    return traced if options.precision == "as written" else options.precision
 
 
 def _missing(blank: Prediction, reason: str) -> Prediction:

@@ -28,7 +28,8 @@ def trace_model(
         model: a ``torch.nn.Module``; make it under ``torch.device("meta")`` where it is too large for here.
         example_inputs: a tensor, several in a list, or a dict of keyword arguments; only shapes and types
             count.
-        loss: of the model's output to a scalar; else the ``loss`` of the output, else cross-entropy.
+        loss: of the model's output to a scalar; else the ``loss`` of the output, else cross-entropy of two
+            dimensions (samples, classes), the mean of other outputs.
         optimizer: ``sgd``, ``momentum``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad``, a function of the
             parameters that makes one, or ``None``: forward and backward only.
         precision: ``fp32`` (no TF32), ``tf32``, ``fp16-amp``, ``bf16-amp`` (autocast), ``fp16``, ``bf16``.
