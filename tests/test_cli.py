@@ -214,6 +214,7 @@ def test_speedup_says_that_nothing_could_be_switched(cli: Cli, script: Path, tmp
     done = cli("speedup", "--save", save, script)
     assert done.returncode == 0, done.stderr
     assert "Nothing that was tried makes this training faster" in done.stdout
+    assert "note: nothing was tried: speed-ups act in PyTorch scripts only" in done.stdout
     assert "from the script" not in done.stdout
     assert "searching" in done.stderr
     used = cli("train", "--with", save, script)

@@ -20,6 +20,7 @@ from outpace.verbs.trials import PATIENCE_SECONDS, Runner
 #: Seconds of one turn of a candidate, at least; for scripts that end too soon, less and less.
 WINDOW_SECONDS = 0.2
 SHORTEST_WINDOW_SECONDS = 0.01
+NOTHING_ACTS = "nothing was tried: speed-ups act in PyTorch scripts only, so far"
 INTERRUPTED = "interrupted: this is the best so far, and nothing is proven"
 
 
@@ -179,6 +180,8 @@ class _Session:
                 self._take(outcome.failure)
             if outcome.interrupted:
                 raise KeyboardInterrupt
+            if outcome.over and not self.trials:
+                self.notes.append(NOTHING_ACTS)
             if outcome.over and not (outcome.tried and outcome.tried[-1].verdict == "not finite"):
                 return
             if outcome.tried or outcome.failure is not None:
